@@ -264,25 +264,15 @@ impl Preserve {
     }
 }
 
-/// Checks that this node has what a canonical job says it is to run in.
+/// Checks that this node is in the pool in which a canonical job is to run.
 ///
 /// # Errors
-/// There is no such namespace, or no such node pool.
-pub fn check_home(job: &Job, namespaces: &[String], pool: &str) -> Result<(), Refused> {
-    let (id, namespace) = (quote(&job.id), &job.namespace);
-    if namespace != "default" && !namespaces.contains(namespace) {
-        let mut known = vec!["default"];
-        known.extend(namespaces.iter().map(String::as_str).take(20));
-        let known = known.join(", ");
-        return Err(Refused::one(format!(
-            "job {id} is in nonexistent namespace {}; this agent has {known}, and more with \
-             namespaces = [\"NAME\"] in its configuration",
-            quote(namespace)
-        )));
-    }
+/// There is no such node pool.
+pub fn check_pool(job: &Job, pool: &str) -> Result<(), Refused> {
     if !matches!(job.node_pool.as_str(), "default" | "all") && job.node_pool != pool {
         return Err(Refused::one(format!(
-            "job {id} is in nonexistent node pool {}; there are all, default{}",
+            "job {} is in nonexistent node pool {}; there are all, default{}",
+            quote(&job.id),
             quote(&job.node_pool),
             if pool == "default" {
                 String::new()

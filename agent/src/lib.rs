@@ -15,6 +15,7 @@ pub mod config;
 pub mod http;
 pub mod jobspec;
 pub mod runtime;
+mod sizes;
 pub mod times;
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ use crate::cli::args::Connection;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
+use crate::config::client::ClientConfig;
 use crate::http::dto::{AllocStats, HostStats};
 use crate::http::{self, Limits, Measures, Settings};
 
@@ -60,7 +61,8 @@ pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Outpu
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
     let (agent_handle, mut request_inbox) = AgentHandle::new(Arc::new(root));
     let events = http::Events::default();
-    request_inbox.on_commit(events.recorder());
+    let client = ClientConfig::default();
+    request_inbox.on_commit(events.recorder(http::agent::NOMAD_VERSION, &client));
     let settings = Settings {
         version: http::agent::VERSION.to_owned(),
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),

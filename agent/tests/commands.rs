@@ -199,6 +199,10 @@ fn service_runs_and_is_shown() {
         "talker"
     );
     assert_eq!(
+        setup.json(&["job", "inspect", "-json", "talker"])["ID"],
+        "talker"
+    );
+    assert_eq!(
         setup.json(&["job", "inspect", "talker"])["Job"]["ID"],
         "talker"
     );
@@ -568,10 +572,6 @@ fn command_line_mistakes_are_reported() {
     has(
         &failure(&["alloc", "logs", "-n", "many", "abcd"]),
         &["many"],
-    );
-    has(
-        &failure(&["job", "status", "-t", "{{.ID}}"]),
-        &["-t is not supported; use -json"],
     );
 }
 

@@ -89,6 +89,7 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Update",
             "EphemeralDisk",
             "Networks",
+            "Volumes",
             "ShutdownDelay",
             "MaxRunDuration",
             "StopAfterClientDisconnect",
@@ -115,6 +116,7 @@ const SHOWN: &[(&str, &[&str])] = &[
             "DispatchPayload",
             "Identity",
             "Identities",
+            "VolumeMounts",
         ],
     ),
     (
@@ -183,7 +185,7 @@ fn planted(kind: &str, block: &impl serde::Serialize) -> Value {
             ("Meta" | "Env" | "GetterOptions" | "GetterHeaders", _) => {
                 json!({ "name": secret, "same": secret })
             }
-            ("Config" | "Volumes", _) => nested,
+            ("Config", _) => nested,
             (_, Value::Array(_)) => json!([nested]),
             (_, Value::String(_)) => json!(secret),
             _ => nested,

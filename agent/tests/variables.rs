@@ -89,6 +89,7 @@ fn variable_api_has_nomad_status_codes() {
         (409, &json!(0), &Value::Null)
     );
     assert_eq!(ask("GET", "var/a/b?namespace=other", None).0, 404);
+    assert_eq!(ask("PUT", "var/a/b?lock-acquire", Some(&body)).0, 501);
     for (path, body) in [
         ("var/a%20b", &body),
         ("var/a.b", &body),
@@ -104,6 +105,10 @@ fn variable_api_has_nomad_status_codes() {
         let (status, why) = ask("PUT", path, Some(body));
         assert_eq!(status, 400, "{path}: {why}");
     }
+    let (status, why) = ask("PUT", "var/b?namespace=other", Some(&body));
+    assert_eq!(status, 400, "{why}");
+    assert!(why.contains("nonexistent namespace \"other\""), "{why}");
+    ask("PUT", "namespace/other", Some(&json!({})));
     ask("PUT", "var/b?namespace=other", Some(&body));
     let list = |query: &str| -> Vec<String> {
         let list: Value = setup.agent.get(&format!("/v1/vars{query}"));
@@ -381,4 +386,89 @@ fn driver_network_reaches_services_templates_and_the_status() {
     assert!(shown.contains("Driver Network:"), "{shown}");
     assert!(shown.contains("http: 8080"), "{shown}");
     setup.run(&["job", "stop", "-purge", "inside"]).ok();
+}
+
+/// Files below a directory in which this can be read.
+fn readable_in(dir: &std::path::Path, secret: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(readable_in(&path, secret));
+        } else if let Ok(bytes) = std::fs::read(&path)
+            && bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes())
+        {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[test]
+fn variable_is_encrypted_and_its_key_is_rotated() {
+    const SECRET: &str = "kQ7-never-to-be-read-Zx4";
+    let setup = Lone::new();
+    setup
+        .run(&["var", "put", "app/db", &format!("password={SECRET}")])
+        .ok();
+    let keyring =
+        |setup: &Lone, args: &[&str]| setup.run(&[&["operator", "root", "keyring"], args].concat());
+    let keys = |setup: &Lone| -> Vec<Value> {
+        serde_json::from_str(&keyring(setup, &["list", "-json"]).ok()).unwrap()
+    };
+    let first = keys(&setup)[0]["KeyID"].as_str().unwrap().to_owned();
+    let refused = keyring(&setup, &["remove", &first]).failed();
+    assert!(refused.contains("is active"), "{refused}");
+    keyring(&setup, &["rotate"]).ok();
+    let refused = keyring(&setup, &["remove", &first]).failed();
+    assert!(refused.contains("rotate with -full"), "{refused}");
+    let made = keyring(&setup, &["rotate", "-full"]).ok();
+    assert!(made.contains("active"), "{made}");
+    let removed = keyring(&setup, &["remove", &first]).ok();
+    assert!(removed.contains(&first), "{removed}");
+    let states: Vec<Value> = keys(&setup)
+        .iter()
+        .map(|key| key["State"].clone())
+        .collect();
+    assert_eq!(states, [json!("inactive"), json!("active")]);
+    assert!(!keyring(&setup, &["remove", "x"]).failed().is_empty());
+
+    let setup = setup.next_agent();
+    assert_eq!(
+        setup.run(&["var", "get", "-item=password", "app/db"]).ok(),
+        SECRET
+    );
+    assert_eq!(
+        readable_in(&setup.world.data(), SECRET),
+        <Vec<String>>::new()
+    );
+}
+
+#[test]
+fn agent_with_another_root_key_does_not_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = support::World::new();
+    let config = |key: &str| {
+        let file = world.file(&format!("{key}.key"), &key.repeat(32));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let text = format!("root_key_file = {:?}\n", file.display().to_string());
+        world.file(&format!("{key}.hcl"), &text)
+    };
+    let agent = |config: &std::path::Path| {
+        let args = ["agent", "-http=127.0.0.1:0", "-data-dir"].map(std::path::PathBuf::from);
+        args.into_iter()
+            .chain([world.data(), "-config".into(), config.to_owned()])
+    };
+    let first = support::Program::start(agent(&config("a")));
+    first.err_line("is ready");
+    first.interrupt();
+    first.end();
+    let refused = support::Program::run(agent(&config("b"))).failed();
+    assert!(refused.contains("the root key does not open"), "{refused}");
+    let again = support::Program::start(agent(&config("a")));
+    again.err_line("is ready");
+    again.interrupt();
+    again.end();
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::resources::{Overcommit, Reserved};
+use crate::driver::isolation::ExecPolicy;
 use crate::input::DiskUsage;
-use crate::model::job::JobType;
 use crate::model::node::Node;
+pub use crate::model::scheduler::Preemption;
 use crate::time::Span;
 
 /// How many allocations are garbage-collected at once unless told otherwise, as in Nomad.
@@ -95,6 +96,9 @@ pub struct Config {
     /// Whose jobs may preempt jobs of lower priority.
     #[serde(default = "no_preemption")]
     pub preemption: Preemption,
+    /// Whether `memory_max` bounds the memory of a task, instead of `memory`.
+    #[serde(default = "as_it_ever_did")]
+    pub memory_oversubscription: bool,
     /// Memory and disk space that allocations do not get.
     #[serde(default)]
     pub reserved: Reserved,
@@ -104,6 +108,16 @@ pub struct Config {
     /// Whether the services whose provider is Consul are run as this node's own.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub consul_services: bool,
+    /// Whether operators are told of checks and of the disk, of which no record says anything: then the disk is measured all the time.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub notices: bool,
+    /// What isolated tasks are allowed.
+    #[serde(default)]
+    pub exec: ExecPolicy,
+    /// The namespaces that there are besides `default` and those that somebody makes. None where it is not known, as
+    /// in recordings of earlier days: then there is every namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<Arc<str>>>,
     /// How long the core waits for the outside.
     #[serde(alias = "patience")]
     pub timeouts: Timeouts,
@@ -127,6 +141,10 @@ fn all_at_once() -> usize {
     usize::MAX
 }
 
+fn as_it_ever_did() -> bool {
+    true
+}
+
 /// As it was before there was such a setting.
 fn no_preemption() -> Preemption {
     Preemption {
@@ -141,44 +159,6 @@ fn nothing_is_counted() -> Overcommit {
         cpu: u64::MAX,
         memory: u64::MAX,
         disk: u64::MAX,
-    }
-}
-
-/// Which types of jobs may end allocations of of lower priority jobs for the ports and devices that
-/// those hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Preemption {
-    /// Services.
-    pub service: bool,
-    /// Batch jobs.
-    pub batch: bool,
-    /// System jobs.
-    pub system: bool,
-    /// Batch jobs that each node runs.
-    pub sysbatch: bool,
-}
-
-impl Preemption {
-    /// Whether jobs of a type may.
-    pub fn is_allowed(self, job_type: JobType) -> bool {
-        match job_type {
-            JobType::Service => self.service,
-            JobType::Batch => self.batch,
-            JobType::System => self.system,
-            JobType::Sysbatch => self.sysbatch,
-        }
-    }
-}
-
-impl Default for Preemption {
-    /// As in Nomad: system jobs alone.
-    fn default() -> Preemption {
-        Preemption {
-            service: false,
-            batch: false,
-            system: true,
-            sysbatch: false,
-        }
     }
 }
 
@@ -301,11 +281,15 @@ impl Config {
             retention: Some(Retention::default()),
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
+            memory_oversubscription: true,
             secrets_in_memory: true,
             disk_limits: None,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),
             consul_services: false,
+            notices: false,
+            exec: ExecPolicy::default(),
+            namespaces: Some(Vec::new()),
             timeouts: Timeouts::default(),
             probes: Vec::new(),
             drivers: Vec::new(),

@@ -9,11 +9,12 @@ use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Notification};
 use crate::gc::Destroys;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey, VolumeId};
 use crate::ledger::Ledger;
 use crate::model::event::TaskEvent;
 use crate::op::Op;
 use crate::operations::{Operations, Owner, Purpose};
+use crate::service_waits::ServiceWaits;
 use crate::store::disk::Disk;
 use crate::store::{Key, Meta, Record, SCHEMA};
 use crate::time::{Now, Span};
@@ -79,6 +80,8 @@ pub struct Shared {
     pub broadcasts: Broadcasts,
     /// Who is garbage-collected now.
     pub destroys: Destroys,
+    /// Tasks that wait for services.
+    pub service_waits: ServiceWaits,
     /// The disks of slots.
     #[serde(with = "crate::pairs")]
     pub disks: BTreeMap<Slot, Arc<Disk>>,
@@ -131,6 +134,11 @@ impl Cx<'_> {
     /// A new deployment id.
     pub fn deployment_id(&mut self) -> DeploymentId {
         DeploymentId(self.shared.rng.next_uuid())
+    }
+
+    /// A new volume id.
+    pub fn volume_id(&mut self) -> VolumeId {
+        VolumeId(self.shared.rng.next_uuid())
     }
 
     /// `span` and up to a quarter more, so that what failed together does not return together.

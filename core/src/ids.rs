@@ -110,6 +110,10 @@ uuid_type!(
     DeploymentId
 );
 uuid_type!(
+    /// A host volume that was made or registered while the agent ran; its directory bears it.
+    VolumeId
+);
+uuid_type!(
     /// This node.
     NodeId
 );
@@ -201,6 +205,14 @@ pub struct Slot {
     pub group: GroupName,
     /// Which copy, from 0.
     pub index: u32,
+    /// 0; or 1 for the place beside that one, where a canary runs and stays.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lane: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(crate) fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 impl fmt::Display for Slot {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::cron::zone::ZoneOffsets;
 use crate::device::reported::{ReportedAttribute, ReportedGroup};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AllocId, LaunchId, TaskName};
+use crate::ids::{AllocId, LaunchId, TaskName, VolumeId};
 use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::device::{DeviceNode, Mount};
 use crate::model::remote::Remote;
@@ -405,6 +405,15 @@ pub enum NodeInput {
         /// Its offsets from UTC.
         result: Result<ZoneOffsets, Failure>,
     },
+    /// The work for a volume is done, or cannot be done.
+    Volume {
+        /// The operation.
+        op: Op,
+        /// Which.
+        volume: VolumeId,
+        /// The path of its directory.
+        result: Result<String, Failure>,
+    },
     /// News of a plugin's devices.
     Devices {
         /// The stream that they are of.
@@ -425,6 +434,7 @@ impl NodeInput {
             | NodeInput::Driver { op, .. }
             | NodeInput::DiskUsage { op, .. }
             | NodeInput::TimeZone { op, .. }
+            | NodeInput::Volume { op, .. }
             | NodeInput::Devices { op, .. } => *op,
         }
     }

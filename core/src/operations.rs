@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, TaskKey};
+use crate::ids::{AllocId, TaskKey, VolumeId};
 use crate::op::Op;
 use crate::time::{Instant, Span};
 
@@ -81,6 +81,8 @@ pub enum Purpose {
     DiskUsage,
     /// The local time of this zone.
     TimeZone(Arc<str>),
+    /// The directory of this volume.
+    Volume(VolumeId),
 }
 
 impl Purpose {

@@ -54,6 +54,8 @@ payloads! {
     IssueIdentities(Arc<Issuing>) "make tokens",
     /// Of the hook `dispatch_payload`.
     WritePayload(WritePayload) "write the payload",
+    /// Of the hook `volumes`.
+    LinkVolumes(LinkVolumes) "link the volumes",
     /// Of the hook `artifacts`.
     FetchArtifacts(FetchArtifacts) "fetch artifacts",
     /// Of the hook `devices`.
@@ -157,6 +159,23 @@ pub struct WritePayload {
     pub file: TaskPath,
     /// What it holds, in base64.
     pub payload: Arc<str>,
+}
+
+/// Make links to the volumes of a task whose driver does not mount. What links there are in their places is
+/// replaced; whatever else is there stays, and is an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LinkVolumes {
+    /// The links.
+    pub links: Vec<VolumeLink>,
+}
+
+/// A link to a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct VolumeLink {
+    /// Where it goes.
+    pub path: TaskPath,
+    /// The directory of the volume on the host.
+    pub target: String,
 }
 
 /// Fetch what the task needs, each into its place below the allocation's directory. What is there already

@@ -12,6 +12,7 @@ use drover_core::effect::{Notification, Reply};
 use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::input::ShutdownMode;
 use drover_core::model::event::TaskEvent;
+use drover_core::model::notice::Notice;
 use drover_core::store::Batch;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -92,13 +93,17 @@ pub struct AgentHandle {
 /// Who hears of commits, on the thread of the core, so it must be quick.
 pub type CommitListener = Box<dyn FnMut(View<'_>, &Batch) + Send>;
 
+/// Who hears of what operators are told and no commit says, on the thread of the core.
+pub type NoticeListener = Box<dyn FnMut(Arc<Notice>) + Send>;
+
 /// The agent's end of its handles.
 pub struct RequestInbox {
     /// The queued requests.
     pub messages: mpsc::Receiver<Message>,
     index: watch::Sender<u64>,
     events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
-    commits: Option<CommitListener>,
+    commits: Vec<CommitListener>,
+    notices: Option<NoticeListener>,
     counters: Arc<Counters>,
 }
 
@@ -129,7 +134,8 @@ impl AgentHandle {
                 messages,
                 index,
                 events,
-                commits: None,
+                commits: Vec::new(),
+                notices: None,
                 counters,
             },
         )
@@ -235,12 +241,17 @@ impl AgentHandle {
 impl RequestInbox {
     /// Passes each commit to this listener from now on, as it goes to the store.
     pub fn on_commit(&mut self, listener: impl FnMut(View<'_>, &Batch) + Send + 'static) {
-        self.commits = Some(Box::new(listener));
+        self.commits.push(Box::new(listener));
+    }
+
+    /// Passes each notice of the core to this listener from now on.
+    pub fn on_notice(&mut self, listener: impl FnMut(Arc<Notice>) + Send + 'static) {
+        self.notices = Some(Box::new(listener));
     }
 
     /// Passes on what is committed, with the state that it is of.
     pub fn committed(&mut self, view: View<'_>, batch: &Batch) {
-        if let Some(listener) = &mut self.commits {
+        for listener in &mut self.commits {
             listener(view, batch);
         }
     }
@@ -259,13 +270,18 @@ impl RequestInbox {
     }
 
     /// Passes on a notification of the core. Who does not listen misses it.
-    pub fn notify(&self, notification: Notification) {
+    pub fn notify(&mut self, notification: Notification) {
         match notification {
             Notification::Index(index) => {
                 self.index.send_replace(index);
             }
             Notification::Event(task, event) => {
                 let _ = self.events.send((task, event));
+            }
+            Notification::Notice(notice) => {
+                if let Some(listener) = &mut self.notices {
+                    listener(notice);
+                }
             }
         }
     }

@@ -18,7 +18,8 @@ use crate::migrate::token::NodeSecret;
 ///
 /// `state/` has the store, `last-commit` the number of its last commit, `alloc/` the allocations' directories, `run/` the shims' records and
 /// sockets, `bin/` the shim itself, `recording/` the flight recorder's files, `identity/` the key of
-/// tasks' tokens, `secret-id` what only this node knows.
+/// tasks' tokens, `keyring/` the keys of variables, `notify/` what operators were told, `log-forward/` how far logs were sent, `secret-id` what only this node
+/// knows.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,

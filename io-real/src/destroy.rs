@@ -25,16 +25,21 @@ use crate::driver::external::{Collectors, unfinished};
 use crate::driver::raw_exec::RawExec;
 use crate::driver::{Inbox, Orphans};
 use crate::shim::{Live, Recovered, ShimHome};
+use crate::volumes::VOLUMES;
 
 /// What agents make in their directory. The last ones tell that it is one, so they are removed last:
 /// what fails in the middle can be done again.
-const OURS: [&str; 17] = [
+const OURS: [&str; 23] = [
     "alloc",
+    VOLUMES,
     "run",
     "bin",
     "recording",
     "artifacts",
     "identity",
+    "notify",
+    "log-forward",
+    "keyring",
     "secret-id",
     "secret-id.new",
     "plugins",
@@ -42,14 +47,16 @@ const OURS: [&str; 17] = [
     "plugin-tasks",
     "plugin-logs",
     "sockets",
+    "restore.new",
+    "restore",
     "last-commit.new",
     "last-commit",
     "state",
     "lock",
 ];
 
-/// Where states lie that an operator moved away, as the agent's own messages advise.
-const ASIDE: &str = "state.";
+/// Where states and keyrings lie that an operator moved away, as the agent's own messages advise.
+const ASIDE: [&str; 2] = ["state.", "keyring."];
 
 /// The signal that asks a task to end.
 const TERM: i32 = 15;
@@ -61,6 +68,8 @@ pub enum DestroyError {
     NotOne(PathBuf),
     /// There is something in it that no agent made.
     Foreign(PathBuf, Vec<String>),
+    /// There are volumes in it, with what jobs keep: these directories.
+    Volumes(PathBuf, Vec<String>),
     /// It cannot be used, or an agent runs there.
     DataDir(DataDirError),
     /// The disk or the kernel refuses; with what it refuses.
@@ -82,6 +91,14 @@ impl fmt::Display for DestroyError {
                 f,
                 "{} has something that no agent made: {}; move it elsewhere first. Nothing was \
                  removed",
+                path.display(),
+                names.join(", ")
+            ),
+            DestroyError::Volumes(path, names) => write!(
+                f,
+                "{} has host volumes with what jobs keep: {}; move them elsewhere, delete them with \
+                 \"drover volume delete\" while an agent runs, or remove them with -volumes. Nothing \
+                 was removed",
                 path.display(),
                 names.join(", ")
             ),
@@ -130,12 +147,19 @@ pub enum Removed {
 
 impl DestroyGuard {
     /// Takes hold of the data directory at `path`; its tasks have their groups below the control
-    /// group `cgroup_parent`.
+    /// group `cgroup_parent`. What jobs keep in host volumes is removed only `with_volumes`.
     ///
     /// # Errors
     /// See [`DestroyError`]. Nothing was removed then.
-    pub fn open(path: &Path, cgroup_parent: &str) -> Result<DestroyGuard, DestroyError> {
+    pub fn open(
+        path: &Path,
+        cgroup_parent: &str,
+        with_volumes: bool,
+    ) -> Result<DestroyGuard, DestroyError> {
         check(path)?;
+        if !with_volumes {
+            check_volumes(path)?;
+        }
         let data = DataDir::open(path).map_err(DestroyError::DataDir)?;
         let cannot_open = || cannot("inspect this host");
         let handle = data.handle().map_err(cannot_open())?;
@@ -294,7 +318,7 @@ fn check(path: &Path) -> Result<(), DestroyError> {
     }
     let ours = |name: &OsString| {
         let text = name.to_str().unwrap_or_default();
-        OURS.contains(&text) || text.starts_with(ASIDE)
+        OURS.contains(&text) || ASIDE.iter().any(|aside| text.starts_with(aside))
     };
     let foreign = names.iter().filter(|name| !ours(name));
     let foreign: Vec<String> = foreign
@@ -303,6 +327,23 @@ fn check(path: &Path) -> Result<(), DestroyError> {
     match foreign.is_empty() {
         true => Ok(()),
         false => Err(DestroyError::Foreign(path.to_owned(), foreign)),
+    }
+}
+
+/// Fails if there are volumes in a data directory.
+fn check_volumes(path: &Path) -> Result<(), DestroyError> {
+    let dir = path.join(VOLUMES);
+    if !dir.exists() {
+        return Ok(());
+    }
+    let names = names(&dir)?;
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(DestroyError::Volumes(dir, names)),
     }
 }
 

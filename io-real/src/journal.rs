@@ -29,7 +29,8 @@ enum Weight {
 pub(crate) fn log_notification(view: View<'_>, notification: &Notification) {
     match notification {
         Notification::Event(task, event) => log(view, task, event),
-        Notification::Index(_) => {}
+        // Whoever sends it says so.
+        Notification::Notice(_) | Notification::Index(_) => {}
     }
 }
 

@@ -39,6 +39,7 @@ use crate::memory::GivesBack;
 use crate::plugins::Plugins;
 use crate::recorder::Recorder;
 use crate::store::Store;
+use crate::volumes::VolumeDirs;
 use crate::wall_clock::WallClock;
 use crate::zones;
 
@@ -62,6 +63,8 @@ pub struct Dependencies {
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Who finds out what the machine is.
     pub prober: Prober,
+    /// Where volumes are made.
+    pub volumes: VolumeDirs,
     /// What runs beside the agent and serves it.
     pub plugins: Plugins,
     /// Who has devices.
@@ -84,6 +87,7 @@ pub struct Node {
     store: Store,
     drivers: BTreeMap<String, Arc<dyn Driver>>,
     prober: Prober,
+    volumes: VolumeDirs,
     plugins: Plugins,
     devices: DevicePlugins,
     hooks: Hooks,
@@ -134,6 +138,7 @@ impl Node {
                 .map(|driver| (driver.name().to_owned(), driver))
                 .collect(),
             prober: dependencies.prober,
+            volumes: dependencies.volumes,
             plugins: dependencies.plugins,
             devices: dependencies.devices,
             hooks: dependencies.hooks,
@@ -327,6 +332,15 @@ impl Node {
                 tokio::task::spawn_blocking(move || {
                     let result = zones::around(&zone, around).map_err(Failure::recoverable);
                     inbox.deliver(Input::Node(NodeInput::TimeZone { op, zone, result }));
+                });
+            }
+            NodeEffect::Volume { op, volume, work } => {
+                let (op, volume, work) = (*op, *volume, work.clone());
+                let volumes = self.volumes.clone();
+                tokio::spawn(async move {
+                    let result = volumes.carry_out(volume, work).await;
+                    let result = result.map_err(|error| Failure::recoverable(error.to_string()));
+                    inbox.deliver(Input::Node(NodeInput::Volume { op, volume, result }));
                 });
             }
             NodeEffect::MeasureDiskUsage { op } => self.hooks.measure_disk_usage(*op),

@@ -29,6 +29,11 @@ impl SmallFiles {
         file.write_all(bytes)?;
         file.sync_all()?;
         renameat(&self.dir, &new, &self.dir, name)?;
+        self.sync()
+    }
+
+    /// What was renamed or removed before would survive a crash.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(fsync(self.dir.as_fd())?)
     }
 

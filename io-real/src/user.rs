@@ -6,12 +6,28 @@ use std::io;
 /// A user and the groups it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it is at home.
+    pub(crate) home: String,
     /// Its number.
     pub(crate) uid: u32,
     /// Its first group's number.
     pub(crate) gid: u32,
     /// All of its groups, the first included.
     pub(crate) groups: Vec<u32>,
+}
+
+impl User {
+    /// The variables that tell a program who it is.
+    pub(crate) fn variables(&self) -> [(String, String); 3] {
+        let pair = |key: &str, value: &String| (key.to_owned(), value.clone());
+        [
+            pair("HOME", &self.home),
+            pair("LOGNAME", &self.name),
+            pair("USER", &self.name),
+        ]
+    }
 }
 
 /// Looks a user up: a name, or a number.
@@ -43,10 +59,11 @@ fn find_in(name: &str, passwd: &str, group: &str) -> Option<User> {
         let fields: Vec<&str> = line.split(':').collect();
         let uid: u32 = fields.get(2)?.parse().ok()?;
         let gid: u32 = fields.get(3)?.parse().ok()?;
-        Some((*fields.first()?, uid, gid))
+        let home = fields.get(5).copied().unwrap_or_default();
+        Some((*fields.first()?, uid, gid, home))
     });
-    let (name, uid, gid) =
-        entries.find(|(login, uid, _)| *login == name || uid.to_string() == name)?;
+    let (name, uid, gid, home) =
+        entries.find(|(login, uid, ..)| *login == name || uid.to_string() == name)?;
     let mut groups = vec![gid];
     for line in group.lines() {
         let fields: Vec<&str> = line.split(':').collect();
@@ -58,7 +75,13 @@ fn find_in(name: &str, passwd: &str, group: &str) -> Option<User> {
             groups.push(id);
         }
     }
-    Some(User { uid, gid, groups })
+    Some(User {
+        name: name.to_owned(),
+        home: home.to_owned(),
+        uid,
+        gid,
+        groups,
+    })
 }
 
 #[cfg(test)]
@@ -71,6 +94,8 @@ mod tests {
     #[test]
     fn user_gets_own_groups_only() {
         let web = User {
+            name: "web".to_owned(),
+            home: "/".to_owned(),
             uid: 1001,
             gid: 1002,
             groups: vec![1002, 7],

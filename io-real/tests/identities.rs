@@ -82,6 +82,7 @@ fn start() -> DriverEffect {
             logs: LogConfig::default(),
             reserved: Default::default(),
             device_env: BTreeMap::new(),
+            profile: None,
         }),
     })
 }

@@ -36,6 +36,7 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         logs: LogConfig::default(),
         reserved: Reserved::default(),
         device_env: BTreeMap::new(),
+        profile: None,
     }
 }
 

@@ -88,6 +88,9 @@ fn oom_kill_is_reported() {
         (exit.code, exit.signal, exit.oom_killed),
         (Some(137), 9, true)
     );
+    let message = exit.message.unwrap();
+    let expected = "out of memory: the limit is 16 MiB, ";
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[test]

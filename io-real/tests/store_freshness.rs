@@ -138,7 +138,7 @@ fn refusal(dir: &Path) -> Refusal {
 }
 
 fn accepted(dir: &Path) -> Opened {
-    Store::open_with(dir, true).unwrap()
+    Store::open_with(dir, true, None).unwrap()
 }
 
 #[test]

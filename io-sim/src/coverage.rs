@@ -13,6 +13,7 @@ use drover_core::effect::{Effect, Notification, Refusal, Reply};
 use drover_core::input::{
     DeviceReport, DriverReport, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
 };
+use drover_core::model::placement::PlacementFailure;
 use drover_core::op::Op;
 use drover_core::operations::{Owner, Purpose};
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
@@ -102,7 +103,7 @@ impl Coverage {
             | Effect::Check(_)
             | Effect::Node(_)
             | Effect::Store(_)
-            | Effect::Notify(Notification::Index(_))
+            | Effect::Notify(Notification::Index(_) | Notification::Notice(_))
             | Effect::Stopped => {}
         }
     }
@@ -131,6 +132,8 @@ impl Coverage {
             NodeInput::DiskUsage { .. } => "how full the disk is",
             NodeInput::TimeZone { result: Ok(_), .. } => "a time zone",
             NodeInput::TimeZone { result: Err(_), .. } => "a time zone is not known",
+            NodeInput::Volume { result: Ok(_), .. } => "a volume is made or removed",
+            NodeInput::Volume { result: Err(_), .. } => "a volume is not made or removed",
             NodeInput::Devices { report, .. } => match report {
                 DeviceReport::Devices(_) => "a plugin's devices",
                 DeviceReport::Disabled(_) => "a plugin has nothing to do",
@@ -181,10 +184,21 @@ impl Coverage {
                 };
                 self.reach("job", state, what);
             }
+            Subject::Deployment(id) => {
+                let known = agent.view().deployment(id);
+                let state = known.map_or("unknown", |one| one.status.as_str());
+                self.reach("deployment", state, what);
+            }
             Subject::Variable(key) => {
                 let there = agent.view().variables().contains_key(key);
                 self.reach("variable", if there { "there" } else { "not there" }, what);
             }
+            Subject::Namespace(name) => {
+                let there = agent.view().has_namespace(name);
+                let state = if there { "there" } else { "not there" };
+                self.reach("namespace", state, what);
+            }
+            Subject::Node => self.reach("node", node_state(agent), what),
             Subject::Everything => self.reach("job", "any", what),
         }
     }
@@ -209,8 +223,10 @@ impl Coverage {
         match agent.poll_timeout() {
             Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
             Some((_, TimerName::Garbage)) => self.reach("garbage", "any", "time"),
+            Some((_, TimerName::Drain)) => self.reach("node", node_state(agent), "time"),
             Some((_, TimerName::Periodic(_))) => self.reach("job", "periodic", "time"),
             Some((_, TimerName::Job(_))) => self.reach("job", "wanted", "time"),
+            Some((_, TimerName::Progress(_))) => self.reach("deployment", "running", "time"),
             Some((_, TimerName::Alloc(id, timer))) => {
                 let alloc = agent.view().alloc(id);
                 match &timer {
@@ -277,6 +293,14 @@ fn template(reported: &TemplateInput) -> &'static str {
     }
 }
 
+fn node_state(agent: &Agent) -> &'static str {
+    match agent.view().node_record().refusal() {
+        None => "eligible",
+        Some(PlacementFailure::Draining) => "drains",
+        Some(_) => "ineligible",
+    }
+}
+
 fn answer(reply: &Reply) -> &'static str {
     match reply {
         Reply::Registered { .. } => "registered",
@@ -284,11 +308,16 @@ fn answer(reply: &Reply) -> &'static str {
         Reply::Stopping { eval: Some(_), .. } => "stopping",
         Reply::Stopping { eval: None, .. } => "nothing to stop",
         Reply::Done { .. } => "done",
+        Reply::NodeChanged { index: 0, .. } => "node as it was",
+        Reply::NodeChanged { .. } => "node changed",
+        Reply::Deployment { .. } => "deployment changed",
         Reply::Variable(_) => "put",
+        Reply::Volume(_) => "volume",
         Reply::HandedOver(_) => "handed over",
         Reply::Refused(Refusal::NotFound(_)) => "not found",
         Reply::Refused(Refusal::Conflict(_)) => "conflict",
         Reply::Refused(Refusal::Invalid(_)) => "invalid",
+        Reply::Refused(Refusal::Forbidden(_)) => "forbidden",
     }
 }
 
@@ -309,7 +338,8 @@ fn overdue(purpose: &Purpose) -> &'static str {
         | Purpose::Driver(_)
         | Purpose::Devices(_)
         | Purpose::DiskUsage
-        | Purpose::TimeZone(_) => "time",
+        | Purpose::TimeZone(_)
+        | Purpose::Volume(_) => "time",
     }
 }
 

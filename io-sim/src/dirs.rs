@@ -23,6 +23,8 @@ pub struct Dirs {
     last_secrets: u64,
     /// What a dispatch brought, where it was written down for a task.
     pub payloads: BTreeMap<(AllocId, TaskName), Arc<str>>,
+    /// Links to volumes of the host, by their places in a task's directory, and where they lead.
+    pub links: BTreeMap<(AllocId, TaskName), BTreeMap<String, String>>,
     /// Of each allocation's disk: tasks of which allocations wrote what is on it.
     pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
@@ -100,6 +102,7 @@ impl Dirs {
         self.tasks.retain(|(of, _)| *of != alloc);
         self.fetched.retain(|(of, _)| *of != alloc);
         self.payloads.retain(|(of, _), _| *of != alloc);
+        self.links.retain(|(of, _), _| *of != alloc);
         self.secret.retain(|(of, _)| *of != alloc);
         self.secrets.retain(|(of, _), _| *of != alloc);
         self.disks.remove(&alloc);

@@ -61,6 +61,7 @@ pub mod task_faults;
 mod templates;
 pub mod timeline;
 mod trace;
+mod volumes;
 mod words;
 mod world;
 pub mod zones;

@@ -222,6 +222,7 @@ pub(crate) fn reservation(devices: &[AssignedDevices]) -> HookOutput {
             task_path: format!("/opt/{}", one.group.vendor),
             host_path: "/opt/driver".to_owned(),
             read_only: true,
+            ..Mount::default()
         });
     }
     given
@@ -307,6 +308,7 @@ impl World {
                 let timeout = self.timeouts.probe;
                 self.answer(life, *op, zone, timeout, Input::Node(input));
             }
+            NodeEffect::Volume { op, volume, work } => self.begin_volume(*op, *volume, work),
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {
                 self.machine.streams.insert(name.clone(), *op);

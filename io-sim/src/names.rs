@@ -44,7 +44,7 @@ impl Names {
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
-            | Effect::Notify(Notification::Index(_))
+            | Effect::Notify(Notification::Index(_) | Notification::Notice(_))
             | Effect::Stopped => {}
         }
     }

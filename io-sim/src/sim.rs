@@ -8,6 +8,7 @@ mod trouble;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input, View};
@@ -125,6 +126,8 @@ pub struct Sim {
     died_in_step: bool,
     requests: BTreeMap<RequestId, (u64, Request)>,
     last_request: u64,
+    /// In which namespaces jobs were handed in last.
+    namespaces: BTreeMap<String, Arc<str>>,
     tape: Tape,
     quiet: bool,
     steps_at_instant: (Instant, u32),
@@ -160,6 +163,7 @@ impl Sim {
             died_in_step: false,
             requests: BTreeMap::new(),
             last_request: 0,
+            namespaces: BTreeMap::new(),
             tape: Tape::default(),
             quiet: false,
             steps_at_instant: (Instant(0), 0),
@@ -258,6 +262,7 @@ impl Sim {
         if !self.quiet {
             self.tape = Tape::new(self.config.clone(), saved.clone(), now);
         }
+        self.checker.host_volumes = self.config.node.host_volumes.clone();
         self.agent = Some(Agent::restore(self.config.clone(), saved, now));
         self.after_input()
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use drover_core::agent::Input;
 use drover_core::config::Timeouts;
-use drover_core::effect::{Effect, HookEffect, StoreEffect};
-use drover_core::ids::{AllocId, LaunchId, SessionId, TaskKey};
+use drover_core::effect::{Effect, HookEffect, StoreEffect, VolumeWork};
+use drover_core::ids::{AllocId, LaunchId, SessionId, TaskKey, VolumeId};
 use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
@@ -72,6 +72,12 @@ pub(crate) enum Later {
         healthy: bool,
     },
     Hook(Asked),
+    Volume {
+        op: Op,
+        volume: VolumeId,
+        work: VolumeWork,
+        entity: Arc<str>,
+    },
     Commit {
         id: CommitId,
         batch: Arc<Batch>,
@@ -103,6 +109,8 @@ pub struct World {
     pub disk: Disk,
     /// The directories.
     pub dirs: Dirs,
+    /// The directories of volumes that were made.
+    pub volumes: BTreeSet<VolumeId>,
     /// What happened.
     pub trace: Trace,
     /// What everything is called.
@@ -158,6 +166,7 @@ impl World {
             faults: Faults::none(),
             disk: Disk::default(),
             dirs: Dirs::default(),
+            volumes: BTreeSet::new(),
             trace: Trace::default(),
             names: Names::default(),
             task_faults: TaskFaults::default(),
@@ -406,7 +415,13 @@ impl World {
     /// Whether nobody but the disk or a directory notices when this happens, before it is told.
     pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
         let due = self.later.get(&which);
-        due.is_some_and(|due| matches!(due.what, Later::Hook(_) | Later::Commit { .. }))
+        due.is_some_and(|due| {
+            let what = &due.what;
+            matches!(
+                what,
+                Later::Hook(_) | Later::Volume { .. } | Later::Commit { .. }
+            )
+        })
     }
 
     /// Does this thing, which is due.
@@ -458,6 +473,12 @@ impl World {
             Later::PluginGone { launch } => self.plugin_gone(launch),
             Later::Driver { healthy } => self.driver_is(healthy),
             Later::Hook(asked) => self.end_hook(life, &asked),
+            Later::Volume {
+                op,
+                volume,
+                work,
+                entity,
+            } => self.end_volume(life, op, volume, &work, &entity),
             Later::Commit { id, batch } => self.end_commit(life, id, batch),
         }
     }
@@ -522,6 +543,9 @@ impl World {
             | Key::Collected(_)
             | Key::Disk(_)
             | Key::Periodic(_)
+            | Key::Node
+            | Key::Volume(_)
+            | Key::Namespace(_)
             | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();

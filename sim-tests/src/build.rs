@@ -11,9 +11,10 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{
     PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
 };
-use drover_core::model::task::{Hook, Lifecycle, Task};
+use drover_core::model::task::{Hook, Lifecycle, Task, WaitFor};
 use drover_core::model::template::{ChangeMode, ChangeScript, Template};
 use drover_core::model::value::Value;
+use drover_core::model::volume::{HOST, VolumeMount, VolumeRequest};
 use drover_core::time::Span;
 
 /// Longer than any scenario.
@@ -52,6 +53,9 @@ pub trait TaskWords: Sized {
     /// The same, registered as this service at this port of the group.
     #[must_use]
     fn serves(self, name: &str, port: &str) -> Self;
+    /// The same, started when this service is healthy.
+    #[must_use]
+    fn waits_for(self, service: &str) -> Self;
     /// The same, with a token in a file that is good for so long, and what happens at a new one.
     #[must_use]
     fn token(self, ttl: Span, mode: RenewMode) -> Self;
@@ -64,6 +68,9 @@ pub trait TaskWords: Sized {
     /// The same, needing something that is fetched from there into its secrets.
     #[must_use]
     fn fetches_a_secret(self, source: &str) -> Self;
+    /// The same, seeing this volume of its group at `/NAME`.
+    #[must_use]
+    fn mounts(self, volume: &str) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -113,6 +120,12 @@ impl TaskWords for Task {
         self
     }
 
+    fn waits_for(mut self, service: &str) -> Task {
+        let service = service.to_owned();
+        self.wait_for.push(WaitFor { service });
+        self
+    }
+
     fn token(mut self, ttl: Span, change_mode: RenewMode) -> Task {
         let signal = change_mode == RenewMode::Signal;
         self.identities.push(Identity {
@@ -123,6 +136,15 @@ impl TaskWords for Task {
             change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
             ttl,
             ..Identity::default()
+        });
+        self
+    }
+
+    fn mounts(mut self, volume: &str) -> Task {
+        self.volume_mounts.push(VolumeMount {
+            volume: volume.to_owned(),
+            destination: format!("/{volume}"),
+            ..VolumeMount::default()
         });
         self
     }
@@ -198,6 +220,15 @@ pub trait GroupWords: Sized {
     /// The same; a replacement takes over the disk.
     #[must_use]
     fn sticky(self) -> Self;
+    /// The same, asking for the volume of the node that bears this name.
+    #[must_use]
+    fn volume(self, name: &str) -> Self;
+    /// The same; each copy has a volume of its own.
+    #[must_use]
+    fn per_alloc(self, name: &str) -> Self;
+    /// The same; it only reads.
+    #[must_use]
+    fn reads_volume(self, name: &str) -> Self;
     /// The same with a disk that comes along from other nodes, too.
     #[must_use]
     fn migrates(self) -> Self;
@@ -224,6 +255,18 @@ impl GroupWords for TaskGroup {
             ..EphemeralDisk::default()
         });
         self
+    }
+
+    fn volume(self, name: &str) -> TaskGroup {
+        asking(self, name, |_| ())
+    }
+
+    fn per_alloc(self, name: &str) -> TaskGroup {
+        asking(self, name, |volume| volume.per_alloc = true)
+    }
+
+    fn reads_volume(self, name: &str) -> TaskGroup {
+        asking(self, name, |volume| volume.read_only = true)
     }
 
     fn migrates(mut self) -> TaskGroup {
@@ -311,6 +354,18 @@ pub fn checked(mut service: Value, checks: impl Into<Vec<Value>>) -> Value {
         fields.insert("Checks".to_owned(), Value::List(checks.into()));
     }
     service
+}
+
+fn asking(mut group: TaskGroup, name: &str, how: impl Fn(&mut VolumeRequest)) -> TaskGroup {
+    let mut volume = VolumeRequest {
+        name: name.to_owned(),
+        kind: HOST.to_owned(),
+        source: name.to_owned(),
+        ..VolumeRequest::default()
+    };
+    how(&mut volume);
+    group.volumes.insert(name.to_owned(), volume);
+    group
 }
 
 /// A service whose provider is the agent.

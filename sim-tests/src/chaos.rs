@@ -3,8 +3,8 @@
 use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;
-use drover_core::model::job::{Job, JobType};
-use drover_core::model::policy::RestartMode;
+use drover_core::model::job::{Constraint, Job, JobType};
+use drover_core::model::policy::{RestartMode, RestartPolicy};
 use drover_core::model::scaling::ScalingPolicy;
 use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
@@ -12,9 +12,10 @@ use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
-    Driver, Evaluate, Expect, HandOver, OpenSession, PutVariable, Register, Replace, Resize,
-    Restart, RestartTask, RevertJob, ScaleJob, Script, SetStable, Shutdown, Signal, SignalTask,
-    StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
+    Driver, Evaluate, Expect, FailDeployment, HandOver, OpenSession, PauseDeployment,
+    PromoteDeployment, PutVariable, Register, Replace, Resize, Restart, RestartTask, RevertJob,
+    ScaleJob, Script, SetAllocHealth, SetStable, Shutdown, Signal, SignalTask, StopAlloc,
+    TagVersion, TakeOver, TransferComplete, UntagVersion, What,
 };
 use drover_io_sim::{Dice, Faults, Search};
 
@@ -22,20 +23,18 @@ use crate::build::{
     EVER, GroupWords, TaskWords, check, check_restart, checked, group, job, parameterized,
     registered, task,
 };
+use crate::clock::{by_the_clock, launches_by_hand};
+use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
 use crate::theme::Theme;
-
-/// The seeds that are searched for each change of the source. They draw what they drew when they were looked
-/// through for the first time; what was added since is drawn by all others.
-const SETTLED_SEEDS: u64 = 20_000;
+use crate::volume_acts::volumes;
 
 /// The script of a seed.
 pub fn script(seed: u64) -> Script {
     let mut dice = Dice::new(seed ^ 0x5eed);
-    let is_settled = seed < SETTLED_SEEDS;
-    let theme = Theme::of(&mut dice, is_settled);
+    let theme = Theme::of(&mut dice);
     let count = 1 + dice.below(3, "jobs", "");
     let mut jobs: Vec<Job> = (0..count)
-        .map(|index| random_job(&mut dice, &format!("j{index}"), is_settled))
+        .map(|index| random_job(&mut dice, &format!("j{index}")))
         .collect();
     if let Some(theme) = theme {
         jobs.iter_mut().for_each(|job| theme.suit(&mut dice, job));
@@ -70,24 +69,28 @@ pub fn script(seed: u64) -> Script {
             acts.push(theme.act(&mut dice, job));
         }
     }
-    // Behind the others, so that those of old seeds are as they were.
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
     }
-    if !is_settled {
-        for _ in 0..dice.below(4, "acts of versions", "") {
-            acts.push(act_of_versions(&mut dice, count));
-        }
-        for _ in 0..dice.below(4, "acts of scaling", "") {
-            acts.push(act_of_scaling(&mut dice, count));
-        }
+    for _ in 0..dice.below(4, "acts of versions", "") {
+        acts.push(act_of_versions(&mut dice, count));
     }
+    for _ in 0..dice.below(4, "acts of scaling", "") {
+        acts.push(act_of_scaling(&mut dice, count));
+    }
+    acts_of_the_node(&mut dice, &mut acts);
+    acts_of_the_scheduler(&mut dice, &mut acts);
+    for _ in 0..dice.below(5, "acts of deployments", "") {
+        acts.push(act_of_deployments(&mut dice, count));
+    }
+    launches_by_hand(&mut dice, &jobs, &mut acts);
     let has = scarce(&mut dice, &mut jobs);
     if has.is_some() {
         for _ in 0..dice.below(3, "acts of the machine", "") {
             acts.push(resize(&mut dice));
         }
     }
+    volumes(&mut dice, &mut jobs, &mut acts);
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
@@ -184,6 +187,33 @@ fn act_of_versions(dice: &mut Dice, jobs: usize) -> Act {
     }
 }
 
+fn act_of_deployments(dice: &mut Dice, jobs: usize) -> Act {
+    let job = format!("j{}", dice.below(jobs, "whose roll-out", ""));
+    let pauses = [0, 0, 5_000, 15_000, 60_000];
+    let pause = dice.one_of(&pauses, "pause of deployments", "");
+    let what = match dice.below(10, "about deployments", "") {
+        0 => FailDeployment { job }.into(),
+        1 => PauseDeployment { job, pause: true }.into(),
+        2 => PauseDeployment { job, pause: false }.into(),
+        3 => SetAllocHealth {
+            job,
+            healthy: dice.below(3, "healthy", "") != 1,
+        }
+        .into(),
+        4..=6 => PromoteDeployment { job }.into(),
+        _ => Register {
+            job,
+            change: Some(Change::Env(dice.pick("env", ""))),
+        }
+        .into(),
+    };
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what,
+    }
+}
+
 fn act_of_scaling(dice: &mut Dice, jobs: usize) -> Act {
     let job = format!("j{}", dice.below(jobs, "whose count", ""));
     let pause = dice.one_of(&[0, 0, 5_000, 60_000], "pause of scaling", "");
@@ -250,7 +280,6 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
     let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
     let steps = dice.one_of(&[0, 1, 2, 3, 8], "pause steps", "");
     let job = format!("j{}", dice.below(jobs, "whose", ""));
-    // A choice of its own, so that the other acts of old seeds are as they were.
     let one_task = dice.below(24, "one task", "");
     let nth = dice.below(8, "which task", "");
     let what = match dice.below(16, "act", "") {
@@ -319,7 +348,7 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
 }
 
 /// A job that comes to rest when it is left alone.
-fn random_job(dice: &mut Dice, id: &str, is_settled: bool) -> Job {
+fn random_job(dice: &mut Dice, id: &str) -> Job {
     let types = [
         JobType::Service,
         JobType::Service,
@@ -380,18 +409,43 @@ fn random_job(dice: &mut Dice, id: &str, is_settled: bool) -> Job {
         group = group.registers("group-service", "8080");
         group.tasks[0] = group.tasks[0].clone().serves("task-service", "8081");
     }
-    if !is_settled && dice.below(6, "is checked", id) == 1 {
+    if dice.below(6, "is checked", id) == 1 {
         let every = check("http", 300, &[check_restart(2, Span::secs(1))]);
         let service = checked(registered("checked-service", "8082"), [every]);
         group.tasks[0].services.push(service);
     }
+    if dice.below(8, "waits for a service", id) == 1 {
+        let services = ["group-service", "task-service", "checked-service"];
+        let service = services[dice.below(3, "which service", id)];
+        group.tasks[0] = group.tasks[0].clone().waits_for(service);
+    }
     if dice.below(3, "reschedules", id) == 1 {
         group = group.reschedules(2, Span::secs(5));
+        if let Some(policy) = &mut group.reschedule_policy {
+            let functions = ["constant", "constant", "exponential", "fibonacci"];
+            let function = functions[dice.below(4, "delay function", id)];
+            policy.delay_function = Some(function.to_owned());
+            policy.max_delay = Some(Span::secs(8));
+        }
+    }
+    if dice.below(4, "restart policy of the group", id) == 1 {
+        group.restart_policy = Some(some_restart_policy(dice, id));
+        for task in &mut group.tasks {
+            let whose = format!("{id} {}", task.name);
+            if dice.below(2, "policy of its own", &whose) == 0 {
+                task.restart_policy = None;
+            }
+        }
     }
     if dice.below(3, "rolls", id) == 1 {
         group = group.rolls(1);
+        if let Some(update) = &mut group.update {
+            update.canary = [0, 0, 1, 2][dice.below(4, "canaries", id)];
+            update.auto_promote = update.canary > 0 && dice.below(3, "promotes", id) == 1;
+            update.auto_revert = dice.below(2, "reverts", id) == 1;
+        }
     }
-    if !is_settled && dice.below(3, "scales", id) == 1 {
+    if dice.below(3, "scales", id) == 1 {
         group.scaling = Some(ScalingPolicy {
             min: Some(1),
             max: Some(3),
@@ -411,6 +465,13 @@ fn random_job(dice: &mut Dice, id: &str, is_settled: bool) -> Job {
         group.shutdown_delay = Some(Span::secs(3));
     }
     let mut job = job(id, job_type, [group]);
+    if dice.below(10, "rack", id) == 1 {
+        job.constraints.push(Constraint {
+            target: "${meta.rack}".to_owned(),
+            value: "r1".to_owned(),
+            operand: "=".to_owned(),
+        });
+    }
     job.priority = [50, 50, 70, 30, 45][dice.below(5, "priority", id)];
     if job_type.runs_to_completion() && dice.below(4, "mould", id) == 1 {
         let mut job = parameterized(job);
@@ -419,7 +480,23 @@ fn random_job(dice: &mut Dice, id: &str, is_settled: bool) -> Job {
         }
         return job;
     }
+    if job_type.runs_to_completion() && dice.below(8, "periodic", id) == 1 {
+        return by_the_clock(dice, job);
+    }
     job
+}
+
+/// A policy that gives up some day.
+fn some_restart_policy(dice: &mut Dice, id: &str) -> RestartPolicy {
+    let attempts = [1, 0, 3][dice.below(3, "attempts", id)];
+    let delay = [1, 0, 15][dice.below(3, "delay", id)];
+    RestartPolicy {
+        attempts: Some(attempts),
+        interval: Some(Span::secs(24 * 3600)),
+        delay: Some(Span::secs(delay)),
+        mode: Some(RestartMode::Fail),
+        render_templates: None,
+    }
 }
 
 fn main_task(dice: &mut Dice, job_type: JobType, name: &str, id: &str) -> Task {

@@ -4,7 +4,7 @@ use drover_core::agent::requests::{
     Deregister, Register, Restart, RestartScope, Signal, StopAlloc,
 };
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, JobKey, RequestId};
+use drover_core::ids::{AllocId, RequestId};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::job::Job;
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -60,7 +60,7 @@ impl Inspect for Sim {
 
     fn deregister(&mut self, id: &str, purge: bool) -> RequestId {
         self.ask(Deregister {
-            job: JobKey::local(id),
+            job: self.key_of(id),
             purge,
         })
     }
@@ -86,7 +86,7 @@ impl Inspect for Sim {
     }
 
     fn allocs(&self, job: &str) -> Vec<&AllocRunner> {
-        let key = JobKey::local(job);
+        let key = self.key_of(job);
         let mut allocs: Vec<_> = self
             .view()
             .into_iter()

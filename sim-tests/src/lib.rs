@@ -27,13 +27,16 @@
 
 pub mod build;
 pub mod chaos;
+mod clock;
 pub mod hunt;
 pub mod inspect;
+mod node_acts;
 pub mod report;
 mod seeds;
 pub mod small;
 pub mod soak;
 pub mod specimen;
 mod theme;
+mod volume_acts;
 
 pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, for_seeds_on, replay};

@@ -9,15 +9,16 @@ use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
-    Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate, HandOver,
-    OpenSession, Register, Replace, Restart, RestartTask, Shutdown, StopAlloc, TakeOver,
-    TakeOverOne, TransferComplete, What,
+    Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate,
+    ForcePeriodic, HandOver, OpenSession, Register, Replace, Restart, RestartTask, Shutdown,
+    StopAlloc, TakeOver, TakeOverOne, TransferComplete, What,
 };
 use drover_io_sim::{Dice, Fault, Faults};
 
 use crate::build::{
     EVER, GroupWords, TaskWords, check, check_restart, checked, group, parameterized, registered,
 };
+use crate::clock::by_the_clock;
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(crate) enum Theme {
     Disks,
     /// Services that are checked, and break.
     Checks,
+    /// Jobs that are launched by the clock, while agents come and go.
+    Clock,
 }
 
 /// How often things of one theme go wrong, in thousandths, and how often at most.
@@ -45,9 +48,7 @@ const NEARLY_ALWAYS: u16 = 900;
 const AT_MOST: u32 = 10;
 
 impl Theme {
-    /// So many of them are those of settled seeds.
-    const SETTLED: usize = 6;
-    const ALL: [Theme; 7] = [
+    const ALL: [Theme; 8] = [
         Theme::Tokens,
         Theme::Scripts,
         Theme::Places,
@@ -55,16 +56,13 @@ impl Theme {
         Theme::Devices,
         Theme::Disks,
         Theme::Checks,
+        Theme::Clock,
     ];
 
     /// What the world of a seed is about; most are about everything.
-    pub(crate) fn of(dice: &mut Dice, is_settled: bool) -> Option<Theme> {
+    pub(crate) fn of(dice: &mut Dice) -> Option<Theme> {
         let has_one = dice.below(3, "has a theme", "") == 1;
-        let themes = match is_settled {
-            true => &Theme::ALL[..Theme::SETTLED],
-            false => &Theme::ALL[..],
-        };
-        let theme = dice.one_of(themes, "theme", "");
+        let theme = dice.one_of(&Theme::ALL, "theme", "");
         theme.filter(|_| has_one)
     }
 
@@ -87,7 +85,7 @@ impl Theme {
                 &[Fault::FailCheck, Fault::HangCheck, Fault::BreakService],
                 OFTEN,
             ),
-            Theme::Places | Theme::Children => (&[], 0),
+            Theme::Places | Theme::Children | Theme::Clock => (&[], 0),
             Theme::Devices => (&devices, NEARLY_ALWAYS),
             Theme::Disks => (&[Fault::DiskPressure, Fault::SilentNode], NEARLY_ALWAYS),
         };
@@ -119,6 +117,15 @@ impl Theme {
                 job.job_type = JobType::Batch;
                 each_task(job, |task| task.ends("1s", 0).payload());
                 *job = parameterized(job.clone());
+            }
+            Theme::Clock => {
+                job.job_type = JobType::Batch;
+                let run_for = ["1s", "30s", "300s"][dice.below(3, "length", &id)];
+                each_task(job, |task| match task.lifecycle {
+                    None => task.ends(run_for, 0),
+                    Some(_) => task,
+                });
+                *job = by_the_clock(dice, job.clone());
             }
             Theme::Devices => {
                 lives_long(job);
@@ -194,6 +201,21 @@ impl Theme {
             Theme::Children => {
                 let nth = u32::try_from(nth).unwrap_or(0);
                 (&[0, 1, 5], Dispatch { job, nth }.into())
+            }
+            Theme::Clock => {
+                let what = match dice.below(10, "about the clock", &job) {
+                    0 | 1 => Replace.into(),
+                    2 => Shutdown {
+                        mode: ShutdownMode::KeepTasks,
+                    }
+                    .into(),
+                    3 => Deregister { job, purge: false }.into(),
+                    4 => Register { job, change: None }.into(),
+                    5 => Evaluate { job }.into(),
+                    6 => changed(job, Change::Env(dice.pick("env", ""))),
+                    _ => ForcePeriodic { job }.into(),
+                };
+                (&[1, 10, 20, 60, 300], what)
             }
             Theme::Devices => {
                 let what = match dice.below(4, "about devices", &job) {

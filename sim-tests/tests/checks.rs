@@ -1,5 +1,6 @@
 //! Checks of services: when they run, and what follows from what they find.
 
+use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::check::CheckStatus;
 use drover_core::model::eval::DeploymentStatus;
@@ -86,6 +87,25 @@ fn failing_check_restarts_its_task_after_the_limit() {
         sim.until(Span::secs(10), |sim| restarts(sim) == 1)?;
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         ends_well(sim)
+    });
+}
+
+#[test]
+fn restart_by_a_check_is_explained_by_its_failure() {
+    for_seeds(20, |sim| {
+        if nothing_fails(sim) {
+            return Ok(());
+        }
+        sim.world.faults = failing(1000);
+        let restart = check_restart(1, Span::ZERO);
+        started(sim, &web([check("http", 10, &[restart])]))?;
+        let explained = |sim: &Sim| {
+            let job = (sim.view()?).explain_job(sim.world.now(), &JobKey::local("web"))?;
+            let task = job.allocs.first()?.tasks.first().cloned()?;
+            Some((task.last?.kind, task.cause.map(|event| event.kind)))
+        };
+        let expected = Some((EventType::Restarting, Some(EventType::RestartSignaled)));
+        sim.until(Span::secs(60), |sim| explained(sim) == expected)
     });
 }
 

@@ -96,6 +96,7 @@ fn replacement_names_slot_of_previous_alloc() {
             job: JobKey::local("web"),
             group: GroupName::from("g"),
             index: 0,
+            lane: 0,
         });
         let waits = ungranted(sim, "web");
         let named = waits.iter().any(|it| it.claim == slot && is_of(it, holder));

@@ -18,7 +18,7 @@ const OFTEN_ENOUGH: u64 = 10;
 fn worlds() -> Soaked {
     let plan = Plan {
         from: 1_000_000,
-        seeds: 4000,
+        seeds: 2000,
         seconds: 600,
         threads: available_parallelism().map_or(2, usize::from),
         first_only: false,
@@ -47,14 +47,12 @@ const UNCOUNTED: &[Property] = &[
     Property::AgentRestartAtRestChangesNothing,
     Property::ExpectedOutcomeHappens,
     Property::ScenarioExpectationHolds,
-    Property::NoTimeIsLaunchedTwice,
-    Property::LaunchHasATimeOfItsJob,
-    Property::OnlyTheLatestMissedTimeIsLaunched,
-    Property::LaunchIsOnTime,
-    Property::LaunchesDoNotOverlap,
-    Property::LatestTimeIsLaunched,
-    Property::SometimesMissedTimeIsLaunched,
-    Property::SometimesLaunchIsSkippedForOverlap,
+    Property::DiskPressureIsToldOnce,
+    Property::NamespacesSurviveAgentRestart,
+    Property::StartIsInKnownNamespace,
+    Property::JobWithoutHomeIsRefused,
+    Property::DeletedNamespaceIsEmpty,
+    Property::ContentHasItsNamespace,
 ];
 
 #[test]

@@ -9,8 +9,8 @@ use drover_core::model::policy::{Missed, PeriodicConfig};
 use drover_core::store::periodic::Outcome;
 use drover_core::time::Span;
 use drover_io_sim::zones::RESTLESS;
-use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{EVER, TaskWords, batch, periodic, task};
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, periodic, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -170,6 +170,27 @@ fn launches_do_not_overlap_where_job_prohibits_it() {
         sim.run(Span::secs(5 * 60))?;
         sim.expect_that(launched(sim).len() == 1, "the next")?;
         Ok(())
+    });
+}
+
+/// A launch that failed is replaced in the very moment in which the next time comes: it is not dead. Random worlds
+/// found this (seed 9007282).
+#[test]
+fn launch_that_is_to_be_replaced_now_holds_up_the_next() {
+    for_seeds(60, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let mut failing = batch("cron", [task("main").ends("1s", 0)]);
+        let group = failing.task_groups[0].clone();
+        failing.task_groups[0] = group.reschedules(1000, Span::secs(10));
+        let job = with(periodic(failing, "*/10 14-16 22 14 11 * 2023"), |it| {
+            it.prohibit_overlap = true;
+        });
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.register(&job);
+        sim.run(Span::secs(150))?;
+        sim.expect_that(launched(sim).len() == 1, "the first alone")
     });
 }
 

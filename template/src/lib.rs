@@ -114,7 +114,27 @@ impl Template {
     /// If something in it fails while nothing is missing, is refused, or reaches a limit. What
     /// fails while something is missing may fail for that reason, and waits too.
     pub fn render(&self, source: &dyn Source) -> Result<Rendering, Error> {
-        let outcome = eval::render(&self.text, &self.parsed, &self.options, source);
+        self.render_data(None, source)
+    }
+
+    /// As [`Template::render`], with data, which are `.` and `$` at its beginning.
+    ///
+    /// # Errors
+    /// As [`Template::render`]; also if the data are larger than [`Limits::memory`], or too deep.
+    pub fn render_with(
+        &self,
+        data: &serde_json::Value,
+        source: &dyn Source,
+    ) -> Result<Rendering, Error> {
+        self.render_data(Some(data), source)
+    }
+
+    fn render_data(
+        &self,
+        data: Option<&serde_json::Value>,
+        source: &dyn Source,
+    ) -> Result<Rendering, Error> {
+        let outcome = eval::render(&self.text, &self.parsed, &self.options, data, source);
         let outcome = outcome.map_err(|fault| fault.in_text(&self.text))?;
         let (asked, missing) = (outcome.asked, outcome.missing);
         Ok(match missing.is_empty() {

@@ -6,7 +6,7 @@ use drover_core::time::Timestamp;
 use serde_json::Value;
 
 use super::args::AllocChecksArgs;
-use super::context::{Context, Outcome, no_template};
+use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup;
 use super::table::{block, short, table};
@@ -18,12 +18,11 @@ use crate::times;
 /// # Errors
 /// The allocation cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: AllocChecksArgs) -> Outcome {
-    no_template(&args.template)?;
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
-    if args.json {
+    if args.shape.is_asked() {
         let path = path(&alloc.id);
         let all: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&all);
+        return cx.show(&args.shape, &all);
     }
     let all = of_alloc(cx, &alloc.id).await?;
     let title = format!("Status of {} Nomad Service Checks", all.len());

@@ -75,9 +75,8 @@ impl Show {
             ("until_end", follow),
         ];
         let sent = cx.client.send(Method::GET, &self.path, &query, None).await;
-        let sent = sent.map_err(|failure| match failure.status {
-            Some(_) => failure.within(&format!("Failed to read {stream} file: error reading file")),
-            None => failure,
+        let sent = sent.map_err(|failure| {
+            failure.answered_within(&format!("Failed to read {stream} file: error reading file"))
         })?;
         Ok(Frames::new(sent.into_body()))
     }

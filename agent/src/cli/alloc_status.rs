@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::args::AllocStatusArgs;
-use super::context::{Context, Outcome, no_template};
+use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
@@ -18,8 +18,11 @@ use crate::times;
 /// # Errors
 /// The allocation cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
-    no_template(&args.template)?;
     let Some(prefix) = &args.alloc else {
+        if args.shape.is_asked() {
+            let all: Value = cx.client.get("/v1/allocations", &[]).await?;
+            return cx.show(&args.shape, &all);
+        }
         let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &[]).await?;
         let shown = job_status::allocations(cx, &allocs, args.verbose);
         cx.screen.print_line(&shown)?;
@@ -27,9 +30,9 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     };
     let stub = lookup::alloc(&cx.client, prefix).await?;
     let path = format!("/v1/allocation/{}", stub.id);
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let alloc: Alloc = cx.client.get(&path, &[]).await?;
     if args.short {

@@ -5,9 +5,11 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::PrettyFormatter;
 
+use super::args::Shape;
 use super::client::Client;
 use super::failure::Failure;
 use super::screen::Screen;
+use super::shape::rendered;
 use crate::times;
 
 /// What every command has at hand.
@@ -39,6 +41,18 @@ impl Context {
         times::to_seconds((self.clock)())
     }
 
+    /// Shows an answer as it was asked for: through a template, or as JSON.
+    ///
+    /// # Errors
+    /// The template is wrong or fails, or nobody reads any more.
+    pub fn show(&mut self, shape: &Shape, value: &Value) -> Outcome {
+        let Some(template) = &shape.template else {
+            return self.print_json(value);
+        };
+        self.screen.print_line(&rendered(template, value)?)?;
+        Ok(0)
+    }
+
     /// Shows JSON as it came.
     ///
     /// # Errors
@@ -60,17 +74,4 @@ pub fn pretty(value: &Value) -> Result<String, Failure> {
     let encoded = value.serialize(&mut to);
     encoded.map_err(|error| Failure::new(format!("cannot show the answer: {error}")))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// Fails for templates, which are Nomad's own language.
-///
-/// # Errors
-/// One is given.
-pub fn no_template(template: &Option<String>) -> Result<(), Failure> {
-    match template {
-        Some(_) => Err(Failure::new(
-            "-t is not supported; use -json and a tool such as jq",
-        )),
-        None => Ok(()),
-    }
 }

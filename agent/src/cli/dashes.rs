@@ -42,9 +42,15 @@ pub(super) fn rewrite(
         };
         let name = name.to_owned();
         // The same name may take a value in one command and none in another.
-        let own = current.get_arguments();
-        let mut own = own.filter(|arg| arg.get_long() == Some(name.as_str()));
-        let takes = own.next().map(takes_value);
+        let mut own = current.get_arguments();
+        let own = own.find(|arg| arg.get_long() == Some(name.as_str()));
+        if own.is_some_and(clap::Arg::is_require_equals_set) {
+            // A switch that may be written with its value; the next word is none of its.
+            let value = value.map_or_else(String::new, |value| format!("={value}"));
+            out.push(format!("--{name}{value}").into());
+            continue;
+        }
+        let takes = own.map(takes_value);
         match (takes.or_else(|| known.get(&name).copied()), value) {
             (None, _) if begins_short(current, &name) => out.push(arg),
             (None, None) => out.push(format!("--{name}").into()),
@@ -180,6 +186,13 @@ mod tests {
             "--check-index=7",
             "web.hcl",
         ];
+        assert_eq!(rewritten(&given), wanted);
+    }
+
+    #[test]
+    fn switch_that_is_on_may_be_turned_off() {
+        let given = ["drover", "fmt", "-list", "-write=false", "a.hcl"];
+        let wanted = ["drover", "fmt", "--list", "--write=false", "a.hcl"];
         assert_eq!(rewritten(&given), wanted);
     }
 

@@ -21,9 +21,9 @@ pub(super) async fn run(cx: &mut Context, args: EvalListArgs) -> Outcome {
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let query: Vec<(&str, &str)> = given.chain([("reverse", "true")]).collect();
-    if args.json {
+    if args.shape.is_asked() {
         let list: Value = cx.client.get("/v1/evaluations", &query).await?;
-        return cx.print_json(&list);
+        return cx.show(&args.shape, &list);
     }
     let evals: Vec<EvaluationDto> = cx.client.get("/v1/evaluations", &query).await?;
     if evals.is_empty() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::args::{DeploymentStatusArgs, EvalStatusArgs};
-use super::context::{Context, Outcome, no_template};
+use super::context::{Context, Outcome};
 use super::table::{block, short, table};
 use super::{lookup, monitor};
 use crate::http::dto::{DeploymentDto, EvaluationDto};
@@ -13,14 +13,13 @@ use crate::http::dto::{DeploymentDto, EvaluationDto};
 /// # Errors
 /// The evaluation cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
-    no_template(&args.template)?;
     let eval = lookup::eval(&cx.client, &args.eval).await?;
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx
             .client
             .get(&format!("/v1/evaluation/{}", eval.id), &[])
             .await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let shown = describe(cx, &eval, args.verbose);
     cx.screen.print_line(&shown)?;
@@ -64,10 +63,10 @@ pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> 
         return deployments(cx, &args).await;
     };
     let deployment = lookup::deployment(&cx.client, prefix).await?;
-    if args.json {
+    if args.shape.is_asked() {
         let path = format!("/v1/deployment/{}", deployment.id);
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     cx.screen
         .print_line(&monitor::describe(&deployment, args.verbose))?;
@@ -75,9 +74,9 @@ pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> 
 }
 
 async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
-    if args.json {
+    if args.shape.is_asked() {
         let list: Value = cx.client.get("/v1/deployments", &[]).await?;
-        return cx.print_json(&list);
+        return cx.show(&args.shape, &list);
     }
     let list: Vec<DeploymentDto> = cx.client.get("/v1/deployments", &[]).await?;
     cx.screen

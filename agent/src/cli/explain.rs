@@ -28,9 +28,9 @@ pub(super) async fn run(cx: &mut Context, args: ExplainArgs) -> Outcome {
     };
     let query = [("namespace", job.namespace.as_str())];
     let path = lookup::job_path(&job, "/explain");
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&path, &query).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let job: JobExplanationDto = cx.client.get(&path, &query).await?;
     let mut lines = job_lines(cx, &job);
@@ -49,9 +49,9 @@ async fn alloc(cx: &mut Context, args: &ExplainArgs, no_job: Failure) -> Outcome
         other => other?,
     };
     let path = format!("/v1/allocation/{}/explain", stub.id);
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let alloc: AllocExplanationDto = cx.client.get(&path, &[]).await?;
     let lines = alloc_lines(cx, args, &alloc)?;
@@ -143,13 +143,16 @@ fn task_lines(cx: &Context, task: &TaskExplanationDto) -> Vec<String> {
     if let Some(left) = &task.restarts {
         lines.push(format!("  restarts    {}", restarts(cx, left)));
     }
-    if let Some(event) = &task.last_event {
-        lines.push(format!(
-            "  last event  {}: {} ({})",
-            event.kind,
-            clean(&event.display_message),
-            cx.time(event.time, false)
-        ));
+    let shown = [("last event", &task.last_event), ("because", &task.cause)];
+    for (label, event) in shown {
+        if let Some(event) = event {
+            lines.push(format!(
+                "  {label:<10}  {}: {} ({})",
+                event.kind,
+                clean(&event.display_message),
+                cx.time(event.time, false)
+            ));
+        }
     }
     lines
 }

@@ -50,6 +50,15 @@ impl Failure {
         }
         self
     }
+
+    /// The same, if it is what the agent answered: that there is no answer needs no such words.
+    #[must_use]
+    pub fn answered_within(self, words: &str) -> Failure {
+        match self.status {
+            Some(_) => self.within(words),
+            None => self,
+        }
+    }
 }
 
 impl fmt::Display for Failure {

@@ -43,10 +43,9 @@ pub(super) async fn run(cx: &mut Context, args: DispatchArgs) -> Outcome {
     let sent = cx
         .client
         .change::<Dispatched>(Method::PUT, &path, &query, Some(&body));
-    let made = sent.await.map_err(|failure| match failure.status {
-        Some(_) => failure.within("Failed to dispatch job"),
-        None => failure,
-    })?;
+    let made = sent
+        .await
+        .map_err(|failure| failure.answered_within("Failed to dispatch job"))?;
     cx.screen.print_line(&block([
         ("Dispatched Job ID", made.dispatched_job_id.clone()),
         ("Evaluation ID", short(&made.eval_id, args.verbose)),

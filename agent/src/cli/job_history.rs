@@ -26,8 +26,8 @@ pub(super) async fn run(cx: &mut Context, args: HistoryArgs) -> Outcome {
     query.extend(args.diff_tag.as_deref().map(|tag| ("diff_tag", tag)));
     let path = job_path(&job, "/versions");
     let answer: Value = cx.client.get(&path, &query).await?;
-    if args.json {
-        return cx.print_json(&answer);
+    if args.shape.is_asked() {
+        return cx.show(&args.shape, &answer);
     }
     let versions: Versions = serde_json::from_value(answer)
         .map_err(|error| Failure::new(format!("the agent's answer cannot be decoded: {error}")))?;

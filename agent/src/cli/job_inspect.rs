@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::args::InspectArgs;
-use super::context::{Context, Outcome, no_template};
+use super::args::{InspectArgs, Shape};
+use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use crate::http::dto::{JobStub, SubmissionDto, Versions};
@@ -13,7 +13,6 @@ use crate::http::dto::{JobStub, SubmissionDto, Versions};
 /// # Errors
 /// The job cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
-    no_template(&args.template)?;
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     if args.hcl {
@@ -21,7 +20,7 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
     }
     let Some(wanted) = args.version else {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
-        return cx.print_json(&json!({ "Job": whole }));
+        return show(cx, &args.shape, whole);
     };
     let versions: Versions = cx
         .client
@@ -29,11 +28,19 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
         .await?;
     let number = |job: &Value| job.get("Version").and_then(Value::as_u64).unwrap_or(0);
     match versions.versions.iter().find(|job| number(job) == wanted) {
-        Some(version) => cx.print_json(&json!({ "Job": version })),
+        Some(version) => show(cx, &args.shape, version.clone()),
         None => Err(Failure::new(format!(
             "No version {wanted} of job \"{}\" is kept",
             job.id
         ))),
+    }
+}
+
+/// Who asks for a shape gets the job itself, as Nomad gives it; else it is what can be submitted.
+fn show(cx: &mut Context, shape: &Shape, job: Value) -> Outcome {
+    match shape.is_asked() {
+        true => cx.show(shape, &job),
+        false => cx.print_json(&json!({ "Job": job })),
     }
 }
 

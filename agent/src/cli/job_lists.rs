@@ -17,9 +17,9 @@ pub(super) async fn allocs(cx: &mut Context, args: ListOfJobArgs) -> Outcome {
     let all = if args.all { "true" } else { "false" };
     let query = [("namespace", job.namespace.as_str()), ("all", all)];
     let path = job_path(&job, "/allocations");
-    if args.json {
+    if args.shape.is_asked() {
         let list: Value = cx.client.get(&path, &query).await?;
-        return cx.print_json(&list);
+        return cx.show(&args.shape, &list);
     }
     let list: Vec<AllocStub> = cx.client.get(&path, &query).await?;
     let shown = job_status::allocations(cx, &list, args.verbose);
@@ -37,9 +37,9 @@ pub(super) async fn deployments(cx: &mut Context, args: ListOfJobArgs) -> Outcom
     let query = [("namespace", job.namespace.as_str()), ("all", all)];
     if args.latest {
         let path = job_path(&job, "/deployment");
-        if args.json {
+        if args.shape.is_asked() {
             let whole: Value = cx.client.get(&path, &query).await?;
-            return cx.print_json(&whole);
+            return cx.show(&args.shape, &whole);
         }
         let latest: Option<DeploymentDto> = cx.client.get(&path, &query).await?;
         let shown = match latest {
@@ -50,9 +50,9 @@ pub(super) async fn deployments(cx: &mut Context, args: ListOfJobArgs) -> Outcom
         return Ok(0);
     }
     let path = job_path(&job, "/deployments");
-    if args.json {
+    if args.shape.is_asked() {
         let list: Value = cx.client.get(&path, &query).await?;
-        return cx.print_json(&list);
+        return cx.show(&args.shape, &list);
     }
     let list: Vec<DeploymentDto> = cx.client.get(&path, &query).await?;
     let shown = match list.is_empty() {

@@ -20,9 +20,8 @@ pub(super) async fn run(cx: &mut Context, args: PeriodicForceArgs) -> Outcome {
     let sent = cx
         .client
         .change::<Forced>(Method::PUT, &path, &query, None::<&Value>);
-    let forced = sent.await.map_err(|failure| match failure.status {
-        Some(_) => failure.within(&format!("Error forcing periodic job \"{}\"", job.id)),
-        None => failure,
+    let forced = sent.await.map_err(|failure| {
+        failure.answered_within(&format!("Error forcing periodic job \"{}\"", job.id))
     })?;
     if args.detach || forced.eval_id.is_empty() {
         cx.screen.print_line("Force periodic successful")?;

@@ -32,10 +32,9 @@ async fn plan(cx: &mut Context, args: &PlanArgs) -> Outcome {
     let sent = cx
         .client
         .change::<Value>(Method::PUT, &path, &query, Some(&body));
-    let answer = sent.await.map_err(|failure| match failure.status {
-        Some(_) => failure.within("Error during plan"),
-        None => failure,
-    })?;
+    let answer = sent
+        .await
+        .map_err(|failure| failure.answered_within("Error during plan"))?;
     let planned: Planned = serde_json::from_value(answer.clone())
         .map_err(|error| Failure::new(format!("the agent's answer cannot be decoded: {error}")))?;
     let mut groups = planned.annotations.desired_updates.values();

@@ -31,10 +31,9 @@ pub(super) async fn run(cx: &mut Context, args: RevertArgs) -> Outcome {
     let sent = cx
         .client
         .change::<Registered>(Method::PUT, &path, &namespace, Some(&body));
-    let reverted = sent.await.map_err(|failure| match failure.status {
-        Some(_) => failure.within("Error reverting job"),
-        None => failure,
-    })?;
+    let reverted = sent
+        .await
+        .map_err(|failure| failure.answered_within("Error reverting job"))?;
     if reverted.eval_id.is_empty() {
         return Ok(0);
     }

@@ -42,10 +42,7 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
         .client
         .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
         .await;
-    let registered = sent.map_err(|failure| match failure.status {
-        Some(_) => failure.within("Error submitting job"),
-        None => failure,
-    })?;
+    let registered = sent.map_err(|failure| failure.answered_within("Error submitting job"))?;
     if !registered.warnings.is_empty() {
         cx.screen
             .print_line(&format!("Job Warnings:\n{}\n", registered.warnings))?;

@@ -53,10 +53,9 @@ pub(super) async fn run(cx: &mut Context, args: ScaleArgs) -> Outcome {
     let sent = cx
         .client
         .change::<Registered>(Method::PUT, &path, &namespace, Some(&body));
-    let scaled = sent.await.map_err(|failure| match failure.status {
-        Some(_) => failure.within("Error submitting scaling request"),
-        None => failure,
-    })?;
+    let scaled = sent
+        .await
+        .map_err(|failure| failure.answered_within("Error submitting scaling request"))?;
     if args.detach || scaled.eval_id.is_empty() {
         cx.screen.print_line("Job scale successful")?;
         if !scaled.eval_id.is_empty() {

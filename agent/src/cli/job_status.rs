@@ -5,7 +5,7 @@ use drover_core::model::periodic::launches_of;
 use serde_json::Value;
 
 use super::args::JobStatusArgs;
-use super::context::{Context, Outcome, no_template};
+use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::monitor;
@@ -20,7 +20,6 @@ use crate::times;
 /// # Errors
 /// The job cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: JobStatusArgs) -> Outcome {
-    no_template(&args.template)?;
     match &args.job {
         None => list(cx, &args).await,
         Some(id) => one(cx, &args, id).await,
@@ -43,11 +42,10 @@ pub(super) async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
     };
     let alloc = super::args::AllocStatusArgs {
         alloc: Some(id),
-        json: args.json,
+        shape: args.shape,
         short: args.short,
         stats: false,
         verbose: args.verbose,
-        template: None,
     };
     match super::alloc_status::run(cx, alloc).await {
         Err(failure) if failure.message.starts_with("No alloc") => Err(not_found),
@@ -56,11 +54,19 @@ pub(super) async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
 }
 
 async fn list(cx: &mut Context, args: &JobStatusArgs) -> Outcome {
-    if args.json {
+    if args.shape.is_asked() {
         let jobs: Value = cx.client.get("/v1/jobs", &[]).await?;
-        return cx.print_json(&jobs);
+        return cx.show(&args.shape, &jobs);
     }
-    let mut jobs: Vec<JobStub> = cx.client.get("/v1/jobs", &[]).await?;
+    let jobs: Vec<JobStub> = cx.client.get("/v1/jobs", &[]).await?;
+    print_jobs(cx, jobs)
+}
+
+/// Shows jobs as a list.
+///
+/// # Errors
+/// Nobody reads any more.
+pub(super) fn print_jobs(cx: &mut Context, mut jobs: Vec<JobStub>) -> Outcome {
     if jobs.is_empty() {
         cx.screen.print_line("No running jobs")?;
         return Ok(0);
@@ -101,9 +107,9 @@ fn status(job: &JobStub) -> String {
 async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     let job = lookup::job(cx, id).await?;
     let namespace = [("namespace", job.namespace.as_str())];
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let periodic = job.periodic && !job.parameterized_job;
     let launches = match periodic {

@@ -131,7 +131,7 @@ fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure
     Ok(options)
 }
 
-fn text_of(from: impl std::io::Read, name: &str) -> Result<String, Failure> {
+pub(super) fn text_of(from: impl std::io::Read, name: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::Read::read_to_string(&mut from.take(MAX_FILE + 1), &mut text);
     read.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;

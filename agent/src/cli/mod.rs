@@ -14,16 +14,21 @@ mod alloc_status;
 mod cause;
 pub mod client;
 mod completion;
+mod config_validate;
 mod confirm;
 pub mod context;
 mod dashes;
+mod deployment;
 mod diff;
 mod eval_list;
 mod eval_status;
 mod exec;
 mod explain;
 pub mod failure;
+mod files;
+mod fmt;
 mod frames;
+mod init;
 mod job_dispatch;
 mod job_eval;
 mod job_history;
@@ -43,28 +48,42 @@ mod job_stop;
 mod job_tag;
 mod job_validate;
 pub mod jobfile;
+mod keyring;
 mod lookup;
 mod man;
 mod monitor;
+mod namespace;
+mod node_config;
 mod node_detail;
+mod node_drain;
+mod node_eligibility;
+mod node_meta;
+mod node_pool;
 mod node_status;
 mod node_usage;
 mod not_ours;
 mod operator;
+mod operator_debug;
+mod operator_scheduler;
+mod operator_snapshot;
 mod plugin_status;
 mod port_forward;
+mod redact;
 mod rehearse;
 mod replay;
 mod scaling_policy;
 pub mod screen;
 mod server_members;
 mod service;
+mod shape;
 mod system_audit;
 mod system_destroy;
 pub mod table;
 mod top;
 mod usage;
 mod var;
+mod var_spec;
+mod volume;
 
 #[cfg(test)]
 mod tests;
@@ -75,8 +94,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{
-    AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
-    OperatorCommand, PeriodicCommand, PluginCommand, ScalingCommand, ServerCommand, SystemCommand,
+    AllocCommand, Cli, Command, ConfigCommand, DeploymentCommand, EvalCommand, JobCommand,
+    NodeCommand, OperatorCommand, PeriodicCommand, PluginCommand, RootCommand, ScalingCommand,
+    ServerCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -194,6 +214,9 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Inspect(args) | Command::Job(JobCommand::Inspect(args)) => {
             job_inspect::run(cx, args).await
         }
+        Command::Job(JobCommand::Init(args)) => init::job(cx, &args),
+        Command::Fmt(args) => fmt::run(cx, &args),
+        Command::Config(ConfigCommand::Validate(args)) => config_validate::run(cx, &args),
         Command::Status(args) => job_status::anything(cx, args).await,
         Command::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
         Command::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
@@ -209,6 +232,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Job(JobCommand::Scale(args)) => job_scale::run(cx, args).await,
         Command::Job(JobCommand::ScalingEvents(args)) => job_scale::events(cx, args).await,
         Command::Scaling(ScalingCommand::Policy(command)) => scaling_policy::run(cx, command).await,
+        Command::Job(JobCommand::Promote(args)) => deployment::promote_job(cx, args).await,
         Command::Job(JobCommand::History(args)) => job_history::run(cx, args).await,
         Command::Job(JobCommand::Revert(args)) => job_revert::run(cx, args).await,
         Command::Job(JobCommand::Tag(command)) => job_tag::run(cx, command).await,
@@ -231,14 +255,35 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Alloc(AllocCommand::Cp(args)) => alloc_cp::run(cx, args).await,
         Command::Exec(args) | Command::Alloc(AllocCommand::Exec(args)) => exec::run(cx, args).await,
         Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
+        Command::Node(NodeCommand::Drain(args)) => node_drain::run(cx, args).await,
+        Command::Node(NodeCommand::Eligibility(args)) => node_eligibility::run(cx, args).await,
+        Command::Node(NodeCommand::Meta(command)) => node_meta::run(cx, command).await,
+        Command::Node(NodeCommand::Config(args)) => node_config::run(cx, args).await,
+        Command::Node(NodeCommand::Pool(command)) => node_pool::run(cx, command).await,
         Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
         Command::Eval(EvalCommand::List(args)) => eval_list::run(cx, args).await,
         Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Deployment(DeploymentCommand::List(args)) => deployment::list(cx, args).await,
+        Command::Deployment(DeploymentCommand::Promote(args)) => {
+            deployment::promote(cx, args).await
+        }
+        Command::Deployment(DeploymentCommand::Fail(args)) => deployment::fail(cx, args).await,
+        Command::Deployment(DeploymentCommand::Pause(args)) => {
+            deployment::pause(cx, args, true).await
+        }
+        Command::Deployment(DeploymentCommand::Resume(args)) => {
+            deployment::pause(cx, args, false).await
+        }
+        Command::Deployment(DeploymentCommand::Unblock(args)) => {
+            deployment::unblock(cx, args).await
+        }
         Command::Service(command) => service::run(cx, command).await,
         Command::Var(command) => var::run(cx, command).await,
+        Command::Namespace(command) => namespace::run(cx, command).await,
+        Command::Volume(command) => volume::run(cx, command).await,
         Command::Explain(args) => explain::run(cx, args).await,
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
@@ -251,6 +296,16 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Server(ServerCommand::Members(args)) => server_members::members(cx, args).await,
         Command::AgentInfo(args) => server_members::info(cx, args).await,
         Command::Operator(OperatorCommand::Metrics(args)) => operator::metrics(cx, args).await,
+        Command::Operator(OperatorCommand::Root(RootCommand::Keyring(command))) => {
+            keyring::run(cx, command).await
+        }
+        Command::Operator(OperatorCommand::Debug(args)) => operator_debug::run(cx, args).await,
+        Command::Operator(OperatorCommand::Snapshot(command)) => {
+            operator_snapshot::run(cx, command).await
+        }
+        Command::Operator(OperatorCommand::Scheduler(command)) => {
+            operator_scheduler::run(cx, command).await
+        }
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {
             cx.screen

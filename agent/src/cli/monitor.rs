@@ -9,7 +9,7 @@ use super::cause;
 use super::client::Answer;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
-use super::table::{block, short, table};
+use super::table::{block, columns, short};
 use crate::http::dto::{AllocMetric, AllocStub, DeploymentDto, EvaluationDto};
 
 /// How long an agent that does not answer any more is waited for: it may be restarted or upgraded.
@@ -103,7 +103,10 @@ async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvaluationD
 }
 
 /// Reads what is followed. That an agent is restarted meanwhile is no reason to give up.
-async fn follow<T: DeserializeOwned>(
+///
+/// # Errors
+/// The agent does not answer any more, or with an error.
+pub(super) async fn follow<T: DeserializeOwned>(
     cx: &mut Context,
     path: &str,
     query: &[(&str, &str)],
@@ -198,16 +201,30 @@ pub(super) fn describe(deployment: &DeploymentDto, verbose: bool) -> String {
     format!("{head}\n\nDeployed\n{}", groups(deployment))
 }
 
-/// The table of a roll-out's groups.
+/// The table of a roll-out's groups. Canaries have columns where there are some.
 pub(super) fn groups(deployment: &DeploymentDto) -> String {
+    let all = || deployment.task_groups.values();
+    let reverts = all().any(|group| group.auto_revert);
+    let canaries = all().any(|group| group.desired_canaries > 0);
+    let shown = |header: [&'static str; 9], cells: [bool; 9]| {
+        let cells = header.into_iter().zip(cells);
+        cells.filter(|(_, shown)| *shown).map(|(name, _)| name)
+    };
+    let shows = [
+        true, reverts, canaries, true, canaries, true, true, true, true,
+    ];
     let header = [
         "Task Group",
+        "Auto Revert",
+        "Promoted",
         "Desired",
+        "Canaries",
         "Placed",
         "Healthy",
         "Unhealthy",
         "Progress Deadline",
     ];
+    let header: Vec<String> = shown(header, shows).map(str::to_owned).collect();
     let rows = deployment.task_groups.iter().map(|(name, group)| {
         let deadline = group
             .require_progress_by
@@ -219,16 +236,24 @@ pub(super) fn groups(deployment: &DeploymentDto) -> String {
         } else {
             "Z"
         };
-        [
+        let cells = [
             name.clone(),
+            group.auto_revert.to_string(),
+            group.promoted.to_string(),
             group.desired_total.to_string(),
+            group.desired_canaries.to_string(),
             group.placed_allocs.to_string(),
             group.healthy_allocs.to_string(),
             group.unhealthy_allocs.to_string(),
             format!("{deadline}{zone}"),
-        ]
+        ];
+        let cells = cells.into_iter().zip(shows);
+        cells
+            .filter(|(_, shown)| *shown)
+            .map(|(cell, _)| cell)
+            .collect()
     });
-    table(header, rows)
+    columns(core::iter::once(header).chain(rows))
 }
 
 /// Why groups cannot be placed.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::table::table;
-use crate::http::dto::{Asked, NodeDto};
+use crate::http::dto::{Asked, HostVolumeDto, NodeDto};
 
 /// A title, and what is shown below it.
 pub(super) type Section = (&'static str, String);
@@ -12,6 +12,7 @@ pub(super) type Section = (&'static str, String);
 pub(super) fn sections(node: &NodeDto) -> Vec<Section> {
     let all = [
         ("Drivers", drivers(node)),
+        ("Host Volumes", host_volumes(node)),
         ("Devices", devices(node)),
         ("Node Events", events(node)),
         (
@@ -36,6 +37,24 @@ fn drivers(node: &NodeDto) -> Option<String> {
     };
     let rows: Vec<_> = node.drivers.iter().map(row).collect();
     let header = ["Driver", "Detected", "Healthy", "Message"];
+    (!rows.is_empty()).then(|| table(header, rows))
+}
+
+fn host_volumes(node: &NodeDto) -> Option<String> {
+    let row = |volume: &HostVolumeDto| {
+        let id = match volume.id.as_str() {
+            "" => "<none>",
+            id => id,
+        };
+        [
+            volume.name.clone(),
+            volume.read_only.to_string(),
+            volume.path.clone(),
+            id.to_owned(),
+        ]
+    };
+    let rows: Vec<_> = node.host_volumes.values().map(row).collect();
+    let header = ["Name", "ReadOnly", "Source", "ID"];
     (!rows.is_empty()).then(|| table(header, rows))
 }
 

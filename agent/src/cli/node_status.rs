@@ -4,9 +4,9 @@ use drover_core::time::Span;
 use serde_json::Value;
 
 use super::args::NodeStatusArgs;
-use super::context::{Context, Outcome, no_template};
+use super::context::{Context, Outcome};
 use super::table::{block, short, table};
-use super::{job_status, lookup, node_detail, node_usage};
+use super::{job_status, lookup, node_detail, node_eligibility, node_usage};
 use crate::http::dto::{Alloc, AllocStub, HostStats, NodeDto};
 use crate::times;
 
@@ -15,16 +15,15 @@ use crate::times;
 /// # Errors
 /// The node cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
-    no_template(&args.template)?;
     let id = match (&args.node, args.this) {
         (Some(prefix), _) => lookup::node(&cx.client, prefix).await?.id,
-        (None, true) => own_node(cx).await?,
+        (None, true) => node_eligibility::own_node(cx).await?,
         (None, false) => return list(cx, &args).await,
     };
     let path = format!("/v1/node/{id}");
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let node: NodeDto = cx.client.get(&path, &[]).await?;
     let host = match args.stats {
@@ -54,20 +53,20 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     Ok(0)
 }
 
-async fn own_node(cx: &Context) -> Result<String, super::failure::Failure> {
-    let this: Value = cx.client.get("/v1/agent/self", &[]).await?;
-    let id = this
-        .pointer("/stats/client/node_id")
-        .and_then(Value::as_str);
-    Ok(id.unwrap_or_default().to_owned())
-}
-
 async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
-    if args.json {
+    if args.shape.is_asked() {
         let nodes: Value = cx.client.get("/v1/nodes", &[]).await?;
-        return cx.print_json(&nodes);
+        return cx.show(&args.shape, &nodes);
     }
     let nodes: Vec<NodeDto> = cx.client.get("/v1/nodes", &[]).await?;
+    print_nodes(cx, &nodes, args.verbose)
+}
+
+/// Shows nodes as a list.
+///
+/// # Errors
+/// Nobody reads any more.
+pub(super) fn print_nodes(cx: &mut Context, nodes: &[NodeDto], verbose: bool) -> Outcome {
     let header = [
         "ID",
         "Node Pool",
@@ -85,7 +84,7 @@ async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
             &node.node_class
         };
         [
-            short(&node.id, args.verbose),
+            short(&node.id, verbose),
             node.node_pool.clone(),
             node.datacenter.clone(),
             node.name.clone(),
@@ -116,11 +115,47 @@ fn head(node: &NodeDto, host: Option<&HostStats>) -> String {
         ("Node Pool", node.node_pool.clone()),
         ("Class", node.node_class.clone()),
         ("DC", node.datacenter.clone()),
-        ("Drain", node.drain.to_string()),
+        ("Drain", drain(node)),
         ("Eligibility", node.scheduling_eligibility.clone()),
         ("Status", node.status.clone()),
     ];
     let uptime = uptime.map(|span| ("Uptime", times::rough(span)));
-    let last = ("Driver Status", drivers.collect::<Vec<_>>().join(","));
-    block(first.into_iter().chain(uptime).chain([last]))
+    let volumes: Vec<&str> = node.host_volumes.keys().map(String::as_str).collect();
+    let volumes = match volumes.as_slice() {
+        [] => "<none>".to_owned(),
+        some => some.join(","),
+    };
+    let last = [
+        ("Host Volumes", volumes),
+        ("Driver Status", drivers.collect::<Vec<_>>().join(",")),
+    ];
+    let last_drain = node.last_drain.as_ref().map(|last| {
+        let notes = last.meta.iter().flatten();
+        let notes: Vec<String> = notes.map(|(key, value)| format!("{key}={value}")).collect();
+        let words = format!("{} {} {}", last.status, last.updated_at, notes.join(" "));
+        ("Last Drain", words.trim_end().to_owned())
+    });
+    block(
+        (first.into_iter())
+            .chain(uptime)
+            .chain(last_drain)
+            .chain(last),
+    )
+}
+
+/// Whether a node drains, and how.
+fn drain(node: &NodeDto) -> String {
+    let Some(drain) = &node.drain_strategy else {
+        return node.drain.to_string();
+    };
+    let deadline = match drain.force_at() {
+        Some(at) => format!("{} deadline", times::to_seconds(at)),
+        None if drain.deadline < 0 => "force drain".to_owned(),
+        None => "no deadline".to_owned(),
+    };
+    let ignored = match drain.ignore_system_jobs {
+        true => "; ignoring system jobs",
+        false => "",
+    };
+    format!("true; {deadline}{ignored}")
 }

@@ -7,14 +7,23 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["acl"],
         "there is no access control yet: keep the API on the loopback address",
     ),
+    (
+        &["alloc", "pause"],
+        "schedules of tasks, which it overrides, are of Nomad's enterprise edition; \"drover job stop\" and \"drover job \
+         start\" end a job's tasks and start them again",
+    ),
     (&["license"], "Drover needs no licence key"),
     (
         &["login"],
         "there is no access control yet: no login is needed",
     ),
     (
-        &["node", "pool"],
-        "a single node is one pool, \"default\"; \"drover operator api /v1/node/pools\" shows it",
+        &["node", "pool", "apply"],
+        "a single node has the pools \"default\" and \"all\"; \"node_pool\" of its configuration is another name for it",
+    ),
+    (
+        &["node", "pool", "delete"],
+        "a single node has the pools that \"drover node pool list\" shows",
     ),
     (
         &["operator", "autopilot"],
@@ -31,6 +40,10 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["operator", "raft"],
         "a single node has no Raft; its state is one embedded store (see docs/install.md for backups)",
+    ),
+    (
+        &["operator", "snapshot", "agent"],
+        "a timer of the machine can run \"drover operator snapshot save\"",
     ),
     (
         &["quota"],
@@ -64,6 +77,11 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["ui"],
         "there is no web page yet; \"drover top\" and \"drover status\" show what runs",
+    ),
+    (
+        &["var", "lock"],
+        "variables have no locks yet; \"drover var put -check-index\" lets one of several win, and flock(1) holds a lock on \
+         this machine for as long as a program runs",
     ),
 ];
 

@@ -17,9 +17,9 @@ const PATH: &str = "/v1/agent/plugins";
 /// # Errors
 /// There is no such plugin, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: PluginStatusArgs) -> Outcome {
-    if args.json {
+    if args.shape.is_asked() {
         let all: Value = cx.client.get(PATH, &[]).await?;
-        return cx.print_json(&named(all, args.plugin.as_deref())?);
+        return cx.show(&args.shape, &named(all, args.plugin.as_deref())?);
     }
     let all: Vec<PluginDto> = cx.client.get(PATH, &[]).await?;
     let Some(name) = &args.plugin else {

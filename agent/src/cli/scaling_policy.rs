@@ -33,9 +33,9 @@ async fn list(cx: &mut Context, args: PolicyListArgs) -> Outcome {
     let mut query = Vec::new();
     query.extend(args.job.as_deref().map(|job| ("job", job)));
     query.extend(args.kind.as_deref().map(|kind| ("type", kind)));
-    if args.json {
+    if args.shape.is_asked() {
         let all: Value = cx.client.get("/v1/scaling/policies", &query).await?;
-        return cx.print_json(&all);
+        return cx.show(&args.shape, &all);
     }
     let all: Vec<PolicyDto> = cx.client.get("/v1/scaling/policies", &query).await?;
     if all.is_empty() {
@@ -66,8 +66,8 @@ async fn info(cx: &mut Context, args: PolicyInfoArgs) -> Outcome {
     };
     let path = format!("/v1/scaling/policy/{}", policy.id);
     let whole: Value = cx.client.get(&path, &[]).await?;
-    if args.json {
-        return cx.print_json(&whole);
+    if args.shape.is_asked() {
+        return cx.show(&args.shape, &whole);
     }
     let policy: PolicyDto = cx.client.get(&path, &[]).await?;
     let target = target(&policy.target);

@@ -33,9 +33,9 @@ struct Member {
 /// The agent does not answer.
 pub(super) async fn members(cx: &mut Context, args: ServerMembersArgs) -> Outcome {
     let path = "/v1/agent/members";
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let answer: Members = cx.client.get(path, &[]).await?;
     let row = |member: &Member| {
@@ -81,9 +81,9 @@ struct Agent {
 /// The agent does not answer.
 pub(super) async fn info(cx: &mut Context, args: AgentInfoArgs) -> Outcome {
     let path = "/v1/agent/self";
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let agent: Agent = cx.client.get(path, &[]).await?;
     let mut lines = Vec::new();

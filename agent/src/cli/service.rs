@@ -22,8 +22,8 @@ pub(super) async fn run(cx: &mut Context, command: ServiceCommand) -> Outcome {
 
 async fn list(cx: &mut Context, args: ServiceListArgs) -> Outcome {
     let all: Value = cx.client.get("/v1/services", &[]).await?;
-    if args.json {
-        return cx.print_json(&all);
+    if args.shape.is_asked() {
+        return cx.show(&args.shape, &all);
     }
     let shown = names(&all);
     cx.screen.print_line(match shown.is_empty() {
@@ -52,9 +52,9 @@ fn names(all: &Value) -> String {
 
 async fn info(cx: &mut Context, args: ServiceInfoArgs) -> Outcome {
     let path = format!("/v1/service/{}", encoded(&args.service));
-    if args.json {
+    if args.shape.is_asked() {
         let all: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&all);
+        return cx.show(&args.shape, &all);
     }
     let all: Vec<ServiceInstance> = cx.client.get(&path, &[]).await?;
     if all.is_empty() {

@@ -34,8 +34,8 @@ pub(super) async fn run(cx: &mut Context, args: AuditArgs) -> Outcome {
         true => LEAKED,
         false => 0,
     };
-    if args.json {
-        cx.print_json(&value)?;
+    if args.shape.is_asked() {
+        cx.show(&args.shape, &value)?;
         return Ok(code);
     }
     cx.screen.print_line(&list(&all, args.verbose))?;

@@ -23,8 +23,8 @@ const MOST_NAMED: usize = 10;
 /// # Errors
 /// An agent runs there, tasks run and are not to be stopped, or something resists.
 pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
-    let dir = args.data_dir.clone();
-    let doomed = blocking(move || DestroyGuard::open(&dir, CGROUP_PARENT)).await?;
+    let (dir, with_volumes) = (args.data_dir.clone(), args.volumes);
+    let doomed = blocking(move || DestroyGuard::open(&dir, CGROUP_PARENT, with_volumes)).await?;
     let path = doomed.path().to_owned();
     let (doomed, running) = blocking(move || {
         let running = doomed.running()?;
@@ -41,7 +41,7 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
         &doomed.plugin_tasks().map_err(failed)?,
         &args,
     )?;
-    if !args.yes && !confirm::ask(cx, &question(&path, names.len())).await? {
+    if !args.yes && !confirm::ask(cx, &question(&path, names.len(), with_volumes)).await? {
         return Err(Failure::new("nothing was removed"));
     }
     let removed = blocking(move || {
@@ -92,13 +92,17 @@ fn refuse_running(
     Ok(())
 }
 
-fn question(path: &Path, running: usize) -> String {
+fn question(path: &Path, running: usize, with_volumes: bool) -> String {
     let stops = match running {
         0 => String::new(),
         count => format!(" after ending {count} processes of tasks"),
     };
+    let volumes = match with_volumes {
+        true => " host volumes with what jobs keep,",
+        false => "",
+    };
     format!(
-        "Remove {}{stops}, with all jobs, allocations and their disks, variables, keys and \
+        "Remove {}{stops}, with all jobs, allocations and their disks,{volumes} variables, keys and \
          recordings in it? This cannot be undone. [y/N]",
         path.display()
     )

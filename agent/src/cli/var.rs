@@ -1,4 +1,4 @@
-//! `drover var`: put, get, list, purge.
+//! `drover var`: put, get, list, purge; [`super::init`] has `var init`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -8,9 +8,12 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::args::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
-use super::context::{Context, Outcome, pretty};
+use super::context::{Context, Outcome};
 use super::failure::Failure;
+use super::init;
+use super::shape::rendered;
 use super::table::{block, table};
+use super::var_spec::Format;
 use crate::http::dto::{VariableDto, VariableStub};
 
 /// The most bytes that are read of a file or the standard input: more than any variable may have.
@@ -22,6 +25,7 @@ const MAX_READ: u64 = 1024 * 1024;
 /// What is asked for is not there or not as it was expected, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, command: VarCommand) -> Outcome {
     match command {
+        VarCommand::Init(args) => init::variable(cx, &args),
         VarCommand::Put(args) => put(cx, args).await,
         VarCommand::Get(args) => get(cx, args).await,
         VarCommand::List(args) => list(cx, args).await,
@@ -30,23 +34,46 @@ pub(super) async fn run(cx: &mut Context, command: VarCommand) -> Outcome {
 }
 
 /// How an answer is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Out {
     Table,
     Json,
     None,
+    Template(String),
 }
 
 impl Out {
-    fn of(name: Option<&str>, json: bool) -> Result<Out, Failure> {
-        match name {
-            _ if json => Ok(Out::Json),
-            None | Some("table") => Ok(Out::Table),
-            Some("json") => Ok(Out::Json),
-            Some("none") => Ok(Out::None),
-            Some(other) => Err(Failure::new(format!(
-                "-out={other} is not supported; supported are table, json and none"
+    fn of(name: Option<&str>, json: bool, template: Option<&str>) -> Result<Out, Failure> {
+        match (name, template) {
+            (_, None) if json => Ok(Out::Json),
+            (None | Some("table"), None) => Ok(Out::Table),
+            (Some("json"), None) => Ok(Out::Json),
+            (Some("none"), None) => Ok(Out::None),
+            (None | Some("go-template"), Some(template)) if !json => {
+                Ok(Out::Template(template.to_owned()))
+            }
+            (Some("go-template"), None) => {
+                Err(Failure::new("-out=go-template needs -template=TEMPLATE"))
+            }
+            (_, Some(_)) => Err(Failure::new(
+                "-template is for -out=go-template and nothing else",
+            )),
+            (Some(other), None) => Err(Failure::new(format!(
+                "-out={other} is not supported; supported are table, json, none and go-template"
             ))),
+        }
+    }
+}
+
+/// Shows an answer that is not shown as a table.
+fn show(cx: &mut Context, out: &Out, answer: &impl serde::Serialize) -> Outcome {
+    match out {
+        Out::None | Out::Table => Ok(0),
+        Out::Json => cx.print_json(&shape(answer)?),
+        Out::Template(template) => {
+            cx.screen
+                .print_line(&rendered(template, &shape(answer)?)?)?;
+            Ok(0)
         }
     }
 }
@@ -58,7 +85,7 @@ fn path_of(path: &str) -> String {
 }
 
 async fn put(cx: &mut Context, args: VarPutArgs) -> Outcome {
-    let out = Out::of(args.out.as_deref(), false)?;
+    let out = Out::of(args.out.as_deref(), false, args.template.as_deref())?;
     let given = Given::read(&args, std::io::stdin())?;
     let index = args.check_index.unwrap_or(0).to_string();
     let mut query = vec![];
@@ -76,8 +103,7 @@ async fn put(cx: &mut Context, args: VarPutArgs) -> Outcome {
         .await;
     let put = answer.map_err(|failure| conflict(failure, &given.path, args.check_index))?;
     match out {
-        Out::None => Ok(0),
-        Out::Json => cx.print_json(&shape(&put)?),
+        Out::None | Out::Json | Out::Template(_) => show(cx, &out, &put),
         Out::Table => {
             let new = put.stub.create_index == put.stub.modify_index;
             let done = if new { "created" } else { "updated" };
@@ -131,21 +157,8 @@ impl Given {
         let read = match source {
             None => VariableDto::default(),
             Some(source) => {
-                let standard = source == "-";
-                match args.format.as_deref() {
-                    Some("json") => {}
-                    None if !standard => {}
-                    None => return Err(Failure::new("name the format of the input: -in=json")),
-                    Some(other) => {
-                        let words = format!("-in={other} is not supported; supported is json");
-                        return Err(Failure::new(words));
-                    }
-                }
-                let text = load(source, &mut stdin)?;
-                serde_json::from_str(&text).map_err(|error| {
-                    let at = format!("line {}, column {}", error.line(), error.column());
-                    Failure::new(format!("{source} is not a variable in JSON: {at}"))
-                })?
+                let format = Format::of(args.format.as_deref(), source)?;
+                format.read(&load(source, &mut stdin)?, source)?
             }
         };
         let mut items = read.items.unwrap_or_default();
@@ -195,7 +208,7 @@ fn load(source: &str, stdin: &mut Option<impl Read>) -> Result<String, Failure> 
 }
 
 async fn get(cx: &mut Context, args: VarGetArgs) -> Outcome {
-    let out = Out::of(args.out.as_deref(), args.json)?;
+    let out = Out::of(args.out.as_deref(), args.json, args.template.as_deref())?;
     let answer: Result<VariableDto, Failure> = cx.client.get(&path_of(&args.path), &[]).await;
     let variable = answer.map_err(|failure| match failure.status {
         Some(404) => Failure::new("Variable not found"),
@@ -211,8 +224,7 @@ async fn get(cx: &mut Context, args: VarGetArgs) -> Outcome {
         return Ok(0);
     }
     match out {
-        Out::None => Ok(0),
-        Out::Json => cx.print_json(&shape(&variable)?),
+        Out::None | Out::Json | Out::Template(_) => show(cx, &out, &variable),
         Out::Table => {
             cx.screen.print_line(&whole(&variable, time))?;
             Ok(0)
@@ -246,12 +258,11 @@ fn shape(variable: &impl serde::Serialize) -> Result<Value, Failure> {
 }
 
 async fn list(cx: &mut Context, args: VarListArgs) -> Outcome {
-    let out = Out::of(args.out.as_deref(), args.json)?;
+    let out = Out::of(args.out.as_deref(), args.json, args.template.as_deref())?;
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let all: Vec<VariableStub> = cx.client.get("/v1/vars", &[("prefix", prefix)]).await?;
     match out {
-        Out::None => {}
-        Out::Json => cx.screen.print_line(&pretty(&shape(&all)?)?)?,
+        Out::None | Out::Json | Out::Template(_) => return show(cx, &out, &all),
         Out::Table if all.is_empty() => cx.screen.print_line("No variables found")?,
         Out::Table => cx.screen.print_line(&rows(&all, time))?,
     }
@@ -293,6 +304,7 @@ mod tests {
             check_index: None,
             format: format.map(str::to_owned),
             out: None,
+            template: None,
         }
     }
 

@@ -70,6 +70,8 @@ pub struct AgentConfig {
     pub http_port: Option<u16>,
     /// The agent's own directory.
     pub data_dir: Option<PathBuf>,
+    /// The file with the root key of variables: the service manager's or the data directory's if none.
+    pub root_key_file: Option<PathBuf>,
     /// The node's name.
     pub name: Option<String>,
     /// The node's data centre.
@@ -105,6 +107,7 @@ pub(super) fn agent(top: &mut Fields, ignored: &mut Vec<String>) -> Result<Agent
         bind_addr: top.text("bind_addr")?,
         http_port: None,
         data_dir: top.text("data_dir")?.map(PathBuf::from),
+        root_key_file: top.text("root_key_file")?.map(PathBuf::from),
         name: top.text("name")?,
         datacenter: top.text("datacenter")?,
         region: top.text("region")?,
@@ -240,11 +243,11 @@ mod tests {
         let overcommit = config.client.node.overcommit;
         assert_eq!((overcommit.cpu, overcommit.memory), (150, 100));
         assert_eq!(config.client.node.host_networks[0].name, "private");
+        assert_eq!(config.client.node.host_volumes["data"].path, "/srv/data");
         let ignored = [
             "leave_on_terminate",
             "advertise",
             "ui",
-            "client.host_volume",
             "client.server_join",
             "client.reserved.reserved_ports",
             "server.bootstrap_expect",

@@ -28,6 +28,7 @@ use hcl_edit::structure::Block;
 
 use super::literal::{Fields, fields};
 use super::unknown;
+use crate::sizes;
 
 /// Settings of Nomad for what is not fetched here.
 const WITHOUT_EFFECT: [&str; 2] = ["gcs_timeout", "hg_timeout"];
@@ -110,27 +111,10 @@ fn duration(name: &str, text: &str) -> Result<Duration, String> {
     nanos.map(Duration::from_nanos).ok_or_else(wrong)
 }
 
-/// `100GB`, `64MiB`, `1024`: units with an `i` count by 1,024.
+/// A size, as [`sizes::bytes`] reads it.
 fn bytes(name: &str, text: &str) -> Result<u64, String> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let unit = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" => Some(1_000),
-        "m" | "mb" => Some(1_000_000),
-        "g" | "gb" => Some(1_000_000_000),
-        "t" | "tb" => Some(1_000_000_000_000),
-        "kib" => Some(1 << 10),
-        "mib" => Some(1 << 20),
-        "gib" => Some(1 << 30),
-        "tib" => Some(1 << 40),
-        _ => None,
-    };
-    let size = number.parse::<u64>().ok().zip(unit);
-    let size = size.and_then(|(number, unit): (u64, u64)| number.checked_mul(unit));
-    size.ok_or_else(|| format!("{name}: {} is no size, as \"100GB\" is", quote(text)))
+    let wrong = || format!("{name}: {} is no size, as \"100GB\" is", quote(text));
+    sizes::bytes(text).ok_or_else(wrong)
 }
 
 /// `d:r:/path`: what it is, what may be done there, where it is; the path alone is enough.

@@ -27,6 +27,7 @@ use drover_core::task::host_env::HostEnvRules;
 use drover_core::text::quote;
 use drover_io_real::allowed::Allowed;
 use drover_io_real::artifact::settings::Settings;
+use drover_io_real::driver::exec::HostPart;
 use drover_io_real::fingerprint::PROBES;
 use hcl_edit::structure::Block;
 
@@ -40,13 +41,16 @@ use super::{label, unknown};
 const PROBES_ELSEWHERE: &[&str] = &["consul", "host_volume_plugins", "secrets_plugins", "vault"];
 
 /// Drivers of Nomad that this agent does not have. Lists may name them.
-const DRIVERS_ELSEWHERE: &[&str] = &["docker", "exec", "java", "qemu"];
+const DRIVERS_ELSEWHERE: &[&str] = &["docker", "java", "qemu"];
 
 /// The drivers of this agent.
-pub(super) const DRIVERS: &[&str] = &["raw_exec", "mock_driver", "mock"];
+pub(super) const DRIVERS: &[&str] = &["raw_exec", "exec", "mock_driver", "mock"];
 
 /// What is said where options are a block, which has no room for names with dots.
 pub(super) const OPTIONS: &str = "options are written as options = { … }";
+
+/// The same where the host's part of roots is one: its names are paths.
+pub(super) const CHROOT_ENV: &str = "chroot_env is written as chroot_env = { … }";
 
 /// What is wanted of this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub struct ClientConfig {
     pub consul_services: bool,
     /// What tasks may fetch.
     pub artifact: Settings,
+    /// What of the host isolated tasks see, if it is said.
+    pub chroot: Option<Vec<HostPart>>,
     /// What is said of the node itself.
     pub node: NodeConfig,
     /// What is given and has no effect here.
@@ -112,6 +118,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut options = given.text_map("options")?;
     let gc = gc(&mut given)?;
     let consul_services = given.flag("consul_services")?.unwrap_or(false);
+    let chroot = super::exec::parts(&given.text_map("chroot_env")?)?;
     let node = node::node(&mut given)?;
     let mut ignored = Vec::new();
     for name in given.ignore(node::WITHOUT_EFFECT) {
@@ -127,6 +134,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         gc,
         consul_services,
         artifact: Settings::default(),
+        chroot,
         node,
         ignored,
     };
@@ -145,12 +153,16 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
             "artifact" => config.artifact = artifact(inner)?,
             "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
             "options" => return Err(format!("client: {OPTIONS}")),
+            // An empty one asks for the usual parts.
+            "chroot_env" if inner.body.is_empty() => {}
+            "chroot_env" => return Err(format!("client: {CHROOT_ENV}")),
             _ if config.node.block(inner, &mut config.ignored)? => {}
             other => {
                 let known = [
                     "artifact",
                     "fingerprint",
                     "host_network",
+                    "host_volume",
                     "meta",
                     "options",
                     "overcommit",
@@ -272,7 +284,7 @@ mod tests {
         let off = config.wants_probe("env_gce", true).unwrap_err();
         assert!(off.starts_with("off; fingerprint \"env_gce\""), "{off}");
         let drivers: Vec<&str> = config.denied_drivers().map(|(name, _)| name).collect();
-        assert_eq!(drivers, ["mock_driver", "mock"]);
+        assert_eq!(drivers, ["exec", "mock_driver", "mock"]);
     }
 
     #[test]

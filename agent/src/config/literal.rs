@@ -6,9 +6,12 @@ use drover_core::model::value::Value;
 use drover_core::text::quote;
 use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Attribute, Body, Structure};
+use hcl_edit::template::{Element, Template};
 
 /// How deep values and blocks may lie in each other.
 const MAX_DEPTH: usize = 32;
+
+const LITERAL: &str = "a literal value is required: expressions are not evaluated here";
 
 /// The attributes of a body, to be taken one by one.
 pub(super) struct Fields(BTreeMap<String, Value>, Vec<&'static str>);
@@ -120,7 +123,7 @@ fn text(name: &str, value: Value) -> Result<String, String> {
 }
 
 /// A whole body as a map: a block is a list of the bodies of its name, below its labels.
-pub(super) fn body(body: &Body) -> Result<BTreeMap<String, Value>, String> {
+pub(crate) fn body(body: &Body) -> Result<BTreeMap<String, Value>, String> {
     deep(body, 0)
 }
 
@@ -151,6 +154,15 @@ fn deep(body: &Body, depth: usize) -> Result<BTreeMap<String, Value>, String> {
     Ok(map)
 }
 
+/// The text of a heredoc in which nothing is to be computed.
+fn plain(template: &Template) -> Result<String, String> {
+    let parts = template.iter().map(|part| match part {
+        Element::Literal(text) => Ok(text.value().as_str()),
+        Element::Interpolation(_) | Element::Directive(_) => Err(LITERAL.to_owned()),
+    });
+    parts.collect()
+}
+
 fn value(expression: &Expression, depth: usize) -> Result<Value, String> {
     if depth > MAX_DEPTH {
         return Err(format!("it is deeper than {MAX_DEPTH}"));
@@ -159,6 +171,7 @@ fn value(expression: &Expression, depth: usize) -> Result<Value, String> {
         Expression::Null(_) => Value::Null,
         Expression::Bool(value) => Value::Bool(*value.value()),
         Expression::String(text) => Value::String(text.value().clone()),
+        Expression::HeredocTemplate(heredoc) => Value::String(plain(&heredoc.template)?),
         Expression::Number(number) => match (number.value().as_i64(), number.value().as_f64()) {
             (Some(whole), _) => Value::Int(whole),
             (None, Some(float)) => Value::Float(float.to_bits()),
@@ -183,9 +196,7 @@ fn value(expression: &Expression, depth: usize) -> Result<Value, String> {
             Value::Map(map)
         }
         _ => {
-            return Err(
-                "a literal value is required: expressions are not evaluated here".to_owned(),
-            );
+            return Err(LITERAL.to_owned());
         }
     })
 }

@@ -12,6 +12,8 @@
 //!   config { enabled = true }
 //! }
 //!
+//! plugin "exec" {}                # built in, and on without this block; see `exec`
+//!
 //! plugin "nvidia-gpu" {           # built in, and on without this block; every setting is optional
 //!   config {
 //!     enabled            = true
@@ -27,16 +29,22 @@
 //! }
 //! ```
 //!
-//! [`agent`], [`client`], [`node`], [`server`] and [`telemetry`] say what else there is.
+//! [`agent`], [`client`], [`exec`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
 
 pub mod agent;
 mod artifact;
 pub mod client;
 mod driver;
+pub mod exec;
 mod gc;
-mod literal;
+pub mod host_volume;
+pub(crate) mod literal;
+pub mod log_forward;
 pub mod node;
+pub mod notify;
 mod nvidia;
+mod place;
+mod reading;
 pub mod server;
 pub mod telemetry;
 
@@ -46,18 +54,35 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use drover_core::config::Preemption;
+use drover_core::driver::isolation::EXEC;
 use drover_core::model::device::GroupId;
 use drover_core::text::{nearest, quote};
 use drover_io_real::device::declared::Declared;
 use drover_io_real::device::nvidia::{NAME as NVIDIA, NvidiaSettings};
+use drover_io_real::forward::ForwardSettings;
+use drover_io_real::notify::TargetSettings;
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
 use agent::AgentConfig;
 use client::ClientConfig;
+use exec::ExecConfig;
 use literal::{Fields, fields};
+use place::Places;
 use server::ServerConfig;
 use telemetry::Telemetry;
+
+/// What a file may have, besides blocks of Nomad that have no effect.
+const BLOCKS: &[&str] = &[
+    "client",
+    "device",
+    "log_forward",
+    "notify",
+    "plugin",
+    "ports",
+    "server",
+    "telemetry",
+];
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 1 << 20;
@@ -73,12 +98,18 @@ pub struct FileConfig {
     pub devices: Vec<Declared>,
     /// How GPUs are looked for; `None`: not at all.
     pub nvidia: Option<NvidiaSettings>,
+    /// How tasks of `exec` are kept apart from the host.
+    pub exec: ExecConfig,
     /// What is wanted of the node.
     pub client: ClientConfig,
     /// Whose jobs may preempt jobs of lower priority.
     pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
+    /// Who is told what happens.
+    pub notify: Vec<TargetSettings>,
+    /// Where logs of tasks are sent.
+    pub log_forward: Vec<ForwardSettings>,
     /// What is said of the agent itself.
     pub agent: AgentConfig,
     /// What is given and has no effect here, each once.
@@ -93,9 +124,12 @@ impl Default for FileConfig {
             plugins: Vec::new(),
             devices: Vec::new(),
             nvidia: Some(NvidiaSettings::default()),
+            exec: ExecConfig::default(),
             client: ClientConfig::default(),
             preemption: Preemption::default(),
             telemetry: Telemetry::default(),
+            notify: Vec::new(),
+            log_forward: Vec::new(),
             agent: AgentConfig::default(),
             ignored: Vec::new(),
         }
@@ -124,7 +158,9 @@ pub fn read(path: &Path) -> Result<FileConfig, String> {
 /// See [`read`].
 pub fn parse(text: &str) -> Result<FileConfig, String> {
     let body: Body = text.parse().map_err(|error| {
-        let hint = if text.contains("options {") {
+        let hint = if text.contains("chroot_env {") {
+            format!("\n{}", client::CHROOT_ENV)
+        } else if text.contains("options {") {
             format!("\n{}", client::OPTIONS)
         } else {
             String::new()
@@ -144,13 +180,17 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             "client" => once(&mut client, block, client::client)?,
             "server" => once(&mut server, block, server::server)?,
             "telemetry" => once(&mut telemetry, block, telemetry::telemetry)?,
+            "log_forward" => {
+                log_forward::destination(&mut config.log_forward, block, &Places(text))?;
+            }
+            "notify" => notify::target(&mut config.notify, block, &Places(text))?,
             "ports" => once(&mut ports, block, agent::ports)?,
             name if agent::without_effect(block)? => {
                 config.ignored.push(name.to_owned());
             }
             other => {
-                let known = ["plugin", "device", "client", "server", "telemetry", "ports"];
-                return Err(unknown("block", other, &known));
+                let at = Places(text).of(block);
+                return Err(format!("{at}{}", unknown("block", other, BLOCKS)));
             }
         }
     }
@@ -168,7 +208,17 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
     }
     config.client = client.unwrap_or_default();
+    if let Some(at) = config.plugins.iter().position(|it| it.file == EXEC) {
+        config.exec = exec::config(config.plugins.remove(at))
+            .map_err(|why| format!("plugin {}: {why}", quote(EXEC)))?;
+    }
+    if let Some(parts) = config.client.chroot.take() {
+        config.exec.settings.parts = parts;
+    }
     config.client.drivers.disabled = driver::disabled(&mut config.plugins)?;
+    if !config.exec.enabled {
+        config.client.drivers.disabled.insert(EXEC.to_owned());
+    }
     config.client.check_drivers(!config.plugins.is_empty())?;
     config.agent.http_port = ports.flatten();
     let server: ServerConfig = server.unwrap_or_default();
@@ -197,7 +247,7 @@ fn once<T>(
     }
 }
 
-fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let near = nearest(name, known.iter().copied());
     let near = near.map_or_else(
         || format!("known are {}", known.join(", ")),

@@ -6,6 +6,7 @@
 //!   node_class = "large"
 //!   node_pool  = "gpus"
 //!   meta { rack = "r1" }
+//!   pids_limit = 8192        # processes and threads of a task; 0 for no limit
 //!   reserved {
 //!     cores  = "0-1"         # cores that tasks do not get
 //!     cpu    = 500           # MHz
@@ -21,20 +22,23 @@
 //!     interface = "eth1"     # of this interface,
 //!     cidr      = "10.0.0.0/8"   # or in this network, or both
 //!   }
+//!   host_volume "data" { path = "/srv/data" }   # see `host_volume`
 //! }
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use drover_core::claims::resources::{self, Overcommit};
 use drover_core::model::value::Value;
+use drover_core::model::volume::HostVolume;
 use drover_core::text::quote;
 use drover_io_real::fingerprint::{HostNetwork, Subnet};
 use hcl_edit::structure::Block;
 
 use super::literal::{Fields, body, fields};
-use super::{label, unknown};
+use super::{host_volume, label, unknown};
 
 /// The most cores that a machine has.
 const MOST_CORES: u32 = 4096;
@@ -53,7 +57,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "cpu_disable_dmidecode",
     "disable_remote_exec",
     "gc_volumes_on_node_gc",
-    "host_volumes_dir",
     "max_kill_timeout",
     "no_host_uuid",
     "node_max_allocs",
@@ -63,14 +66,8 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// Blocks of it that have none.
-pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
-    "chroot_env",
-    "drain_on_shutdown",
-    "host_volume",
-    "server_join",
-    "template",
-    "users",
-];
+pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] =
+    &["drain_on_shutdown", "server_join", "template", "users"];
 
 /// What is said of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,8 +84,14 @@ pub struct NodeConfig {
     pub overcommit: Overcommit,
     /// Addresses that ports may name.
     pub host_networks: Vec<HostNetwork>,
+    /// Directories of the host that jobs may use, by name.
+    pub host_volumes: BTreeMap<String, HostVolume>,
+    /// Where the directories of volumes are made; in the data directory unless given.
+    pub host_volumes_dir: Option<PathBuf>,
     /// The interface at which tasks are reached.
     pub network_interface: Option<String>,
+    /// How many processes and threads a task has at most; no limit if that is 0.
+    pub pids_limit: Option<u64>,
 }
 
 /// What tasks do not get of the machine.
@@ -112,8 +115,19 @@ pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
         pool: given.text("node_pool")?,
         meta: given.text_map("meta")?,
         network_interface: given.text("network_interface")?,
+        pids_limit: pids_limit(given)?,
+        host_volumes_dir: host_volume::dir(given)?,
         ..NodeConfig::default()
     })
+}
+
+fn pids_limit(given: &mut Fields) -> Result<Option<u64>, String> {
+    let Some(number) = given.number("pids_limit")? else {
+        return Ok(None);
+    };
+    let known = u64::try_from(number).ok();
+    let wrong = || format!("client: pids_limit: {number} is no number of processes; 0 is no limit");
+    known.ok_or_else(wrong).map(Some)
 }
 
 impl NodeConfig {
@@ -135,6 +149,7 @@ impl NodeConfig {
                 }
                 self.host_networks.push(network);
             }
+            "host_volume" => host_volume::add(&mut self.host_volumes, block)?,
             name if BLOCKS_WITHOUT_EFFECT.contains(&name) => {
                 let name = format!("client.{name}");
                 if !ignored.contains(&name) {

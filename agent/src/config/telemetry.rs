@@ -33,10 +33,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("in_memory_collection_interval", KEEPS),
     ("in_memory_retention_period", KEEPS),
     (
-        "disable_dispatched_job_summary_metrics",
-        "there are no metrics of jobs",
-    ),
-    (
         "disable_allocation_hook_metrics",
         "there are no metrics of hooks",
     ),
@@ -58,6 +54,8 @@ pub struct Telemetry {
     pub allocations: bool,
     /// Whether it is told what the machine uses.
     pub node: bool,
+    /// Whether it is told what became of each dispatched job.
+    pub dispatched_jobs: bool,
     /// How old an answer may be; a second at least.
     pub interval: Duration,
     /// Whether gauges bear a label with the name of the host.
@@ -120,6 +118,7 @@ impl Default for Telemetry {
             prometheus: true,
             allocations: true,
             node: true,
+            dispatched_jobs: true,
             interval: Duration::from_secs(1),
             hostname: true,
             use_node_name: false,
@@ -155,6 +154,10 @@ pub(super) fn telemetry(block: &Block) -> Result<Telemetry, String> {
     let prometheus = flag("prometheus_metrics", none.prometheus)?;
     let allocations = flag("publish_allocation_metrics", none.allocations)?;
     let node = flag("publish_node_metrics", none.node)?;
+    let dispatched_jobs = !flag(
+        "disable_dispatched_job_summary_metrics",
+        !none.dispatched_jobs,
+    )?;
     let hostname = !flag("disable_hostname", !none.hostname)?;
     let use_node_name = flag("use_node_name", none.use_node_name)?;
     let include = flag("include_alloc_metadata_in_metrics", false)?;
@@ -179,6 +182,7 @@ pub(super) fn telemetry(block: &Block) -> Result<Telemetry, String> {
         prometheus,
         allocations,
         node,
+        dispatched_jobs,
         interval,
         hostname,
         use_node_name,

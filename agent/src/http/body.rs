@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,14 +20,16 @@ pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
 struct Received {
     bytes: BytesMut,
     receiving: Receiving,
+    /// More is refused.
+    most: usize,
 }
 
 impl Received {
     /// # Errors
     /// It is too large, or too much is being received at once.
     fn add(&mut self, more: &[u8]) -> Result<(), ApiError> {
-        if self.bytes.len() + more.len() > MAX_BODY {
-            return Err(too_large());
+        if self.bytes.len() + more.len() > self.most {
+            return Err(too_large(self.most));
         }
         self.receiving.grow(more.len())?;
         self.bytes.extend_from_slice(more);
@@ -40,22 +42,39 @@ impl Received {
 /// # Errors
 /// It is too large, too slow, or breaks off, or there are too many at once.
 async fn read(request: Request) -> Result<Received, ApiError> {
+    read_within(request, MAX_BODY).await
+}
+
+async fn read_within(request: Request, most: usize) -> Result<Received, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(too_large());
+    if length.is_some_and(|length| length > most as u64) {
+        return Err(too_large(most));
     }
     let caller = request.extensions().get::<Caller>().cloned();
     let receiving = caller.unwrap_or_default().receive()?;
-    read_body(request.into_body(), receiving).await
+    read_body(request.into_body(), receiving, most).await
 }
 
-async fn read_body(mut body: Body, receiving: Receiving) -> Result<Received, ApiError> {
+/// Reads a body of up to `most` bytes that is no JSON.
+///
+/// # Errors
+/// It is too large, too slow, or breaks off, or there are too many at once.
+pub(super) async fn bytes(request: Request, most: usize) -> Result<Bytes, ApiError> {
+    Ok(read_within(request, most).await?.bytes.freeze())
+}
+
+async fn read_body(
+    mut body: Body,
+    receiving: Receiving,
+    most: usize,
+) -> Result<Received, ApiError> {
     let (silence, whole) = receiving.times();
     let until = Instant::now() + whole;
     let mut received = Received {
         bytes: BytesMut::new(),
         receiving,
+        most,
     };
     loop {
         let due = until.min(Instant::now() + silence);
@@ -79,8 +98,8 @@ async fn read_body(mut body: Body, receiving: Receiving) -> Result<Received, Api
     }
 }
 
-fn too_large() -> ApiError {
-    let megabytes = MAX_BODY / 1024 / 1024;
+fn too_large(most: usize) -> ApiError {
+    let megabytes = most / 1024 / 1024;
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("the request's body is larger than {megabytes} MiB"),
@@ -97,14 +116,30 @@ pub(super) async fn json(request: Request) -> Result<Value, ApiError> {
 }
 
 async fn optional_json(request: Request) -> Result<Option<Value>, ApiError> {
+    let mut value = whole_json(request).await?;
+    value.iter_mut().for_each(strip_nulls);
+    Ok(value)
+}
+
+async fn whole_json(request: Request) -> Result<Option<Value>, ApiError> {
     let Received { bytes, .. } = &read(request).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
-    let mut value =
-        serde_json::from_slice(bytes).map_err(|error| ApiError::bad(error.to_string()))?;
-    strip_nulls(&mut value);
-    Ok(Some(value))
+    let value = serde_json::from_slice(bytes);
+    value.map_err(|error| ApiError::bad(error.to_string()))
+}
+
+/// As [`decode`], where `null` means something.
+///
+/// # Errors
+/// It is empty, no JSON, or of another shape.
+pub(super) async fn decode_with_nulls<T: DeserializeOwned>(
+    request: Request,
+) -> Result<T, ApiError> {
+    let value = whole_json(request).await?;
+    let value = value.ok_or_else(|| ApiError::bad("Request body is empty"))?;
+    serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
 }
 
 /// Reads the body as JSON of a known shape.
@@ -149,7 +184,7 @@ mod tests {
             tokio::time::sleep(pause).await;
             (sent < pieces).then_some((Ok::<_, Infallible>("piece"), sent + 1))
         });
-        let received = read_body(Body::from_stream(body), receiving).await;
+        let received = read_body(Body::from_stream(body), receiving, MAX_BODY).await;
         assert_eq!(received.unwrap().bytes.len(), 100);
     }
 
@@ -160,7 +195,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(5)).await;
             Some((Ok::<_, Infallible>("piece"), ()))
         });
-        let received = read_body(Body::from_stream(body), receiving).await;
+        let received = read_body(Body::from_stream(body), receiving, MAX_BODY).await;
         assert_eq!(received.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
     }
 }

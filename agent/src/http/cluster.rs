@@ -1,5 +1,5 @@
-//! What a cluster of one machine has: one namespace and those that the configuration names, two node pools, one
-//! server that leads, schedulers that are always there. Programs of Nomad ask for it before they do anything else.
+//! What a cluster of one machine has: two node pools, one server that leads, schedulers that are always there.
+//! Programs of Nomad ask for it before they do anything else.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -8,12 +8,13 @@ use drover_core::agent::requests::CollectGarbage;
 use drover_core::effect::Reply;
 use serde_json::{Value, json};
 
+use super::Api;
 use super::answer::{self, Answer};
 use super::blocking::Indexed;
 use super::errors::ApiError;
+use super::jobs;
 use super::nodes::{self, NodeRow};
 use super::params::Params;
-use super::{Api, Settings};
 
 /// The pools that there always are, with what they are for.
 pub(super) const POOLS: [(&str, &str); 2] = [
@@ -25,86 +26,9 @@ const SCHEDULERS: [&str; 5] = ["service", "batch", "system", "sysbatch", "_core"
 /// How long the identity of a node lasts, in nanoseconds.
 const IDENTITY_TTL: i64 = 86_400_000_000_000;
 
-/// The names of all namespaces.
-pub(super) fn namespaces(settings: &Settings) -> Vec<String> {
-    let mut names = settings.namespaces.clone();
-    names.push("default".to_owned());
-    names.sort();
-    names.dedup();
-    names
-}
-
-fn namespace(name: &str) -> Value {
-    let description = match name {
-        "default" => "Default shared namespace",
-        _ => "",
-    };
-    json!({
-        "Name": name,
-        "Description": description,
-        "Quota": "",
-        "Capabilities": null,
-        "ConsulConfiguration": null,
-        "NodePoolConfiguration": null,
-        "OptionalExtraClaims": null,
-        "RequiredExtraClaims": null,
-        "VaultConfiguration": null,
-        "Meta": null,
-        "Hash": null,
-        "CreateIndex": 1,
-        "ModifyIndex": 1,
-    })
-}
-
 /// Settings never change while the agent runs.
 fn fixed<T>(value: T) -> Indexed<T> {
     Indexed { index: 1, value }
-}
-
-pub(super) async fn list_namespaces(State(api): State<Api>, params: Params) -> Answer {
-    let names = namespaces(&api.settings).into_iter();
-    let list: Vec<Value> = names
-        .filter(|name| name.starts_with(params.prefix()))
-        .map(|name| namespace(&name))
-        .collect();
-    let token = |one: &Value| one["Name"].as_str().unwrap_or_default().to_owned();
-    answer::list(params, fixed(list), token, Value::clone).await
-}
-
-pub(super) async fn one_namespace(
-    State(api): State<Api>,
-    Path(name): Path<String>,
-    params: Params,
-) -> Answer {
-    if !namespaces(&api.settings).contains(&name) {
-        return Err(ApiError::not_found("Namespace not found").at(1));
-    }
-    answer::read(&params, 1, &namespace(&name))
-}
-
-/// A namespace that there is stays as it is. Others are for the configuration to name.
-pub(super) async fn put_namespace(State(api): State<Api>, Path(name): Path<String>) -> Answer {
-    if namespaces(&api.settings).contains(&name) {
-        return answer::empty();
-    }
-    let words = format!(
-        "namespace {name:?} does not exist, and this agent cannot create it: add it to `namespaces` in the \
-         agent's configuration"
-    );
-    Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words))
-}
-
-pub(super) async fn delete_namespace(State(api): State<Api>, Path(name): Path<String>) -> Answer {
-    if name == "default" {
-        return Err(ApiError::failed("can not delete default namespace"));
-    }
-    if !namespaces(&api.settings).contains(&name) {
-        return Err(ApiError::not_found("Namespace not found"));
-    }
-    let words = format!(
-        "namespace {name:?} is named by the agent's configuration: remove it from there, and restart the agent"
-    );
-    Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words))
 }
 
 fn pool(name: &str, description: &str) -> Value {
@@ -151,11 +75,15 @@ pub(super) async fn one_pool(
     Path(name): Path<String>,
     params: Params,
 ) -> Answer {
-    let mut pools = pools(&api).await?.into_iter();
-    match pools.find(|(own, _)| *own == name) {
-        Some((name, description)) => answer::read(&params, 1, &pool(&name, &description)),
-        None => Err(ApiError::not_found("node pool not found").at(1)),
-    }
+    let (name, description) = known_pool(&api, &name).await?;
+    answer::read(&params, 1, &pool(&name, &description))
+}
+
+/// The pool of this name, with its description.
+async fn known_pool(api: &Api, name: &str) -> Result<(String, String), ApiError> {
+    let mut pools = pools(api).await?.into_iter();
+    let known = pools.find(|(own, _)| own == name);
+    known.ok_or_else(|| ApiError::not_found("node pool not found").at(1))
 }
 
 pub(super) async fn nodes_of_pool(
@@ -163,14 +91,21 @@ pub(super) async fn nodes_of_pool(
     Path(name): Path<String>,
     params: Params,
 ) -> Answer {
-    if pools(&api).await?.iter().all(|(own, _)| *own != name) {
-        return Err(ApiError::not_found("node pool not found").at(1));
-    }
+    known_pool(&api, &name).await?;
     let mut seen = nodes::nodes(&api, &params).await?;
     seen.value
         .retain(|node| name == "all" || node.0.node_pool == name);
     let stub = |node: &NodeRow| node.0.stub(false, false);
     answer::list(params, seen, |node| node.0.id.clone(), stub).await
+}
+
+pub(super) async fn jobs_of_pool(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    params: Params,
+) -> Answer {
+    known_pool(&api, &name).await?;
+    jobs::list_of(&api, params, move |job| job.node_pool == name).await
 }
 
 pub(super) async fn servers(State(api): State<Api>, params: Params) -> Answer {

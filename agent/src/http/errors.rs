@@ -73,6 +73,7 @@ impl ApiError {
             Refusal::NotFound(message) => ApiError::not_found(message),
             Refusal::Conflict(message) => ApiError::failed(message),
             Refusal::Invalid(message) => ApiError::bad(message),
+            Refusal::Forbidden(message) => ApiError::new(StatusCode::FORBIDDEN, message),
         }
     }
 
@@ -83,8 +84,11 @@ impl ApiError {
             Reply::Registered { .. }
             | Reply::Dispatched { .. }
             | Reply::Stopping { .. }
+            | Reply::Deployment { .. }
             | Reply::Variable(_)
+            | Reply::Volume(_)
             | Reply::HandedOver(_)
+            | Reply::NodeChanged { .. }
             | Reply::Done { .. } => ApiError::failed("the agent sent an unexpected answer"),
         }
     }

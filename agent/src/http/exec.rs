@@ -126,9 +126,12 @@ async fn begin(api: &Api, stream: &mut Stream, wanted: Wanted) -> Result<Session
     match opened? {
         (Reply::Done { .. }, client) => Ok(client),
         (Reply::Refused(Refusal::Conflict(why)), _) => Err(Closing::failed(why)),
-        (Reply::Refused(Refusal::NotFound(why) | Refusal::Invalid(why)), _) => {
-            Err(Closing::refused(why))
-        }
+        (
+            Reply::Refused(
+                Refusal::NotFound(why) | Refusal::Invalid(why) | Refusal::Forbidden(why),
+            ),
+            _,
+        ) => Err(Closing::refused(why)),
         (other, _) => Err(Closing::failed(ApiError::unexpected(other).message)),
     }
 }

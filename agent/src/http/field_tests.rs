@@ -168,6 +168,17 @@ async fn responses_have_all_nomad_fields_with_types() {
         .change::<Value>(Method::DELETE, path, &[], None)
         .await;
     answers.insert("stop", stopped.unwrap());
+    // A drain waits for it.
+    put("/v1/jobs", json!({ "Job": job("long", "batch", None) })).await;
+    let of_node = |part: &str| format!("/v1/node/{node}{part}");
+    let body = json!({ "Eligibility": "ineligible", "NodeID": node });
+    answers.insert("eligibility", put(&of_node("/eligibility"), body).await);
+    let body = json!({
+        "DrainSpec": { "Deadline": 0, "IgnoreSystemJobs": false },
+        "Meta": { "message": "draining" },
+    });
+    answers.insert("drain", put(&of_node("/drain"), body).await);
+    answers.insert("drained", whole(&rig, &of_node("")).await);
     let mut faults = Vec::new();
     let mut looked_at = 0;
     for (route, objects) in table() {

@@ -23,8 +23,8 @@ use super::answer::Answer;
 use super::errors::ApiError;
 use super::files::{alloc_dir, blocking, wanted_path};
 use super::params::Params;
-use super::safe_open::{Place, Trouble};
 use super::websocket::{self, Closing};
+use drover_io_real::safe_open::{Place, Trouble};
 
 /// What may be set of a file's mode.
 const MODE: u32 = 0o777;

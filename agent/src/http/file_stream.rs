@@ -21,7 +21,7 @@ use super::errors::ApiError;
 use super::files::{CHUNK, alloc_dir, blocking, wanted_path};
 use super::logs::{Frame, HEARTBEAT, file_change, watch};
 use super::params::Params;
-use super::safe_open::{Found, Trouble};
+use drover_io_real::safe_open::{Found, Trouble};
 
 /// How many frames may wait for a slow client.
 const AHEAD: usize = 4;

@@ -18,8 +18,8 @@ use super::Api;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::Params;
-use super::safe_open::{self, Found, Trouble};
 use crate::times;
+use drover_io_real::safe_open::{self, Found, Trouble};
 
 /// The most entries of one listing.
 const MAX_ENTRIES: usize = 10_000;

@@ -23,11 +23,20 @@ use super::{Api, body, dispatch, suitability, versions};
 use crate::admission::{self, Admitted, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    list_of(&api, params, |_| true).await
+}
+
+/// Those jobs that `wanted` takes.
+pub(super) async fn list_of(
+    api: &Api,
+    params: Params,
+    wanted: impl Fn(&Job) -> bool + Send + Sync + Clone + 'static,
+) -> Answer {
     let asked = params.clone();
-    let seen = blocking_query(&api, &params, move |view| {
+    let seen = blocking_query(api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.includes(&job.namespace) && job.id.starts_with(asked.prefix())
+            asked.includes(&job.namespace) && job.id.starts_with(asked.prefix()) && wanted(job)
         });
         let jobs = wanted.map(|record| JobRecords::of(view, record));
         Indexed::whole(view, jobs.collect::<Vec<_>>())
@@ -155,10 +164,24 @@ pub(super) async fn admit(
     }
     let mut job = admission::canonical(job);
     let pool = keep_of_running(api, &mut job, preserve).await?;
-    admission::check_home(&job, &api.settings.namespaces, &pool)
+    home(api, &job, &pool)
+        .await?
         .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
     let consul = api.settings.client.consul_services;
     admission::admit_for(job, consul).map_err(|refused| ApiError::failed(refused.list()))
+}
+
+/// Whether the namespace and the pool are there that a job is to run in, and the namespace lets it use what it uses.
+/// Registering it asks the same once more.
+async fn home(api: &Api, job: &Job, pool: &str) -> Result<Result<(), Refused>, ApiError> {
+    let asked = job.clone();
+    let namespace = api
+        .agent_handle
+        .ask(move |view| view.check_home(&asked))
+        .await?;
+    Ok(namespace
+        .map_err(Refused::one)
+        .and_then(|()| admission::check_pool(job, pool)))
 }
 
 /// Refuses a priority of an evaluation: jobs are planned together, by priorities of their own, so that it
@@ -305,7 +328,8 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));
     let (pool, drivers) = known.await?;
     let consul = api.settings.client.consul_services;
-    let admitted = admission::check_home(&job, &api.settings.namespaces, &pool)
+    let admitted = home(&api, &job, &pool)
+        .await?
         .and_then(|()| admission::admit_for(job, consul));
     let reasons = match &admitted {
         Ok(admitted) if check_node => suitability::reasons(&api, &admitted.job).await?,

@@ -24,10 +24,10 @@ use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
 use super::files::blocking;
-use super::logfile::{Chunk, Gap, LogFiles, LogPosition, Origin};
 use super::params::Params;
-use super::safe_open::{Trouble, own_path};
 use crate::agent_handle::{AgentHandle, AgentStopped};
+use drover_io_real::logfile::{Chunk, Gap, LogFiles, LogPosition, Origin};
+use drover_io_real::safe_open::{Trouble, own_path};
 
 /// How often a client of frames hears that the connection lives.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(1);

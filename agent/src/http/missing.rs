@@ -11,32 +11,18 @@ use super::errors::ApiError;
 /// of them. A job's own routes are in [`super::job`], since ids of jobs have slashes.
 const NOT_OFFERED: &[(&str, &str)] = &[
     ("agent/force-leave", "agents that leave a cluster"),
-    ("agent/host", "facts of the agent's host"),
     ("agent/join", "agents that join a cluster"),
     ("agent/keyring/**", "keyrings"),
     ("agent/pprof/**", "profiles of the agent"),
     ("agent/reload", "reloading the agent's configuration"),
     ("client/allocation/*/pause", "pausing tasks"),
     ("client/identity", "identities of nodes"),
-    ("client/metadata", "changing a node's metadata"),
-    (
-        "deployment/allocation-health/*",
-        "setting an allocation's health",
-    ),
-    ("deployment/fail/*", "failing a deployment"),
-    ("deployment/pause/*", "pausing a deployment"),
-    ("deployment/promote/*", "promoting a deployment"),
-    ("deployment/unblock/*", "unblocking a deployment"),
     ("jobs/statuses", "overviews of jobs"),
-    ("node/*/drain", "draining a node"),
-    ("node/*/eligibility", "changing a node's eligibility"),
-    ("node/*/evaluate", "evaluating a node"),
-    ("node/*/purge", "removing a node"),
     ("operator/**", "operating servers"),
     ("plugin/**", "CSI plugins"),
     ("raft/**", "operating servers"),
-    ("volume/**", "volumes"),
-    ("volumes/**", "volumes"),
+    ("volume/csi/**", "volumes of storage plugins"),
+    ("volumes/**", "volumes of storage plugins"),
 ];
 
 /// What of an unknown path is shown again.
@@ -94,11 +80,14 @@ mod tests {
     #[test]
     fn unsupported_nomad_route_is_recognized() {
         for (path, what) in [
-            ("/v1/node/x/drain", Some("draining a node")),
+            ("/v1/client/allocation/x/pause", Some("pausing tasks")),
             ("/v1/raft/peer", Some("operating servers")),
-            ("/v1/agent/host", Some("facts of the agent's host")),
-            ("/v1/node/x/drain/y", None),
-            ("/v1/node//drain", None),
+            (
+                "/v1/agent/reload",
+                Some("reloading the agent's configuration"),
+            ),
+            ("/v1/client/allocation/x/pause/y", None),
+            ("/v1/client/allocation//pause", None),
             ("/v2/search", None),
             ("/v1/nothing", None),
         ] {

@@ -25,14 +25,18 @@ mod file_stream;
 pub mod files;
 mod filter;
 pub mod guard;
+mod host;
 mod identity;
 mod job;
 mod jobs;
-mod logfile;
+mod keyring;
 pub(crate) mod logs;
+mod metadata;
 mod metrics;
 mod missing;
 mod monitor;
+mod namespaces;
+mod node_life;
 mod nodes;
 mod params;
 mod periodic;
@@ -41,17 +45,18 @@ mod plugins;
 pub(crate) mod port_forward;
 pub(crate) mod records;
 mod response_cache;
-mod safe_open;
 mod scale;
-mod scheduler;
+pub(crate) mod scheduler;
 mod search;
 mod serve;
 mod services;
 mod snapshot;
+mod state_snapshot;
 mod stats;
 mod suitability;
 mod vars;
 mod versions;
+mod volumes;
 pub(crate) mod websocket;
 
 #[cfg(test)]
@@ -60,6 +65,8 @@ mod field_tests;
 mod file_tests;
 #[cfg(test)]
 mod life_tests;
+#[cfg(test)]
+mod node_tests;
 #[cfg(test)]
 mod route_tests;
 #[cfg(test)]
@@ -73,12 +80,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, put};
+use axum::routing::{any, delete, get, put};
 
 use drover_io_real::audit::Auditor;
+use drover_io_real::forward::ForwardCounts;
 use drover_io_real::identity::Issuer;
 use drover_io_real::migrate::token::NodeSecret;
+use drover_io_real::notify::Notifier;
 use drover_io_real::plugins::Plugins;
+use drover_io_real::store::StoreKeys;
 use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
@@ -106,8 +116,6 @@ pub struct Settings {
     pub version: String,
     /// The version of Nomad that it is compatible with; programs of Nomad's compare it.
     pub nomad_version: String,
-    /// The namespaces of jobs, besides `default`.
-    pub namespaces: Vec<String>,
     /// Where it keeps its data.
     pub data_dir: String,
     /// What is fetched for its allocations.
@@ -116,6 +124,8 @@ pub struct Settings {
     pub secret: NodeSecret,
     /// Who makes the tokens of its tasks.
     pub issuer: Option<Issuer>,
+    /// The keys with which variables are encrypted.
+    pub keys: Option<StoreKeys>,
     /// The plugins that run beside it.
     pub plugins: Plugins,
     /// Who looks at its host; none where there is nothing to look at.
@@ -126,6 +136,10 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// What changes.
     pub events: Events,
+    /// Who tells operators what happens.
+    pub notifier: Notifier,
+    /// What became of the logs that are sent elsewhere.
+    pub forwarded: ForwardCounts,
     /// What the agent writes about itself.
     pub log: AgentLog,
 }
@@ -167,8 +181,22 @@ fn routes() -> Router<Api> {
         .route("/.well-known/jwks.json", get(identity::keys))
         .route(
             "/v1/operator/scheduler/configuration",
-            get(scheduler::configuration),
+            get(scheduler::configuration)
+                .put(scheduler::set)
+                .post(scheduler::set),
         )
+        .route(
+            "/v1/operator/snapshot",
+            get(state_snapshot::save)
+                .put(state_snapshot::restore)
+                .post(state_snapshot::restore),
+        )
+        .route("/v1/operator/keyring/keys", get(keyring::list))
+        .route(
+            "/v1/operator/keyring/rotate",
+            put(keyring::rotate).post(keyring::rotate),
+        )
+        .route("/v1/operator/keyring/key/{id}", delete(keyring::remove))
         .route("/v1/jobs/parse", put(jobs::parse).post(jobs::parse))
         .route("/v1/validate/job", put(jobs::validate).post(jobs::validate))
         .route("/v1/job/{*rest}", any(job::any))
@@ -192,11 +220,31 @@ fn routes() -> Router<Api> {
             "/v1/deployment/allocations/{id}",
             get(deployments::allocations),
         )
+        .route(
+            "/v1/deployment/{action}/{id}",
+            put(deployments::act).post(deployments::act),
+        )
         .route("/v1/scaling/policies", get(scale::list))
         .route("/v1/scaling/policy/{id}", get(scale::one))
         .route("/v1/nodes", get(nodes::list))
         .route("/v1/node/{id}", get(nodes::one))
         .route("/v1/node/{id}/allocations", get(nodes::allocations))
+        .route(
+            "/v1/node/{id}/eligibility",
+            put(node_life::eligibility).post(node_life::eligibility),
+        )
+        .route(
+            "/v1/node/{id}/drain",
+            put(node_life::drain).post(node_life::drain),
+        )
+        .route(
+            "/v1/node/{id}/evaluate",
+            put(node_life::evaluate).post(node_life::evaluate),
+        )
+        .route(
+            "/v1/node/{id}/purge",
+            put(node_life::purge).post(node_life::purge),
+        )
         .route("/v1/client/allocation/{id}/snapshot", get(snapshot::get))
         .route("/v1/client/allocation/{id}/exec", get(exec::exec))
         .route("/v1/client/allocation/{id}/checks", get(checks::of_alloc))
@@ -210,6 +258,10 @@ fn routes() -> Router<Api> {
             get(stats::alloc).put(client::act).post(client::act),
         )
         .route("/v1/client/stats", get(stats::host))
+        .route(
+            "/v1/client/metadata",
+            get(metadata::read).post(metadata::apply),
+        )
         .route("/v1/metrics", get(metrics::metrics))
         .route("/v1/client/fs/logs/{id}", get(logs::logs))
         .route("/v1/client/fs/put/{id}", get(file_put::put))
@@ -224,6 +276,7 @@ fn routes() -> Router<Api> {
             "/v1/agent/audit",
             get(audit::list).put(audit::fix).post(audit::fix),
         )
+        .route("/v1/agent/host", get(host::facts))
         .route("/v1/agent/health", get(agent::health))
         .route("/v1/agent/monitor", get(monitor::monitor))
         .route("/v1/agent/members", get(agent::members))
@@ -248,19 +301,21 @@ fn routes() -> Router<Api> {
 
 /// What a cluster of one machine has.
 fn cluster_routes() -> Router<Api> {
-    let namespace = get(cluster::one_namespace)
-        .put(cluster::put_namespace)
-        .post(cluster::put_namespace)
-        .delete(cluster::delete_namespace);
+    let namespace = get(namespaces::one)
+        .put(namespaces::put_named)
+        .post(namespaces::put_named)
+        .delete(namespaces::delete);
     let servers = get(cluster::servers)
         .put(cluster::set_servers)
         .post(cluster::set_servers);
     let mut routes = Router::new()
-        .route("/v1/namespaces", get(cluster::list_namespaces))
+        .route("/v1/namespaces", get(namespaces::list))
+        .route("/v1/namespace", put(namespaces::put).post(namespaces::put))
         .route("/v1/namespace/{name}", namespace)
         .route("/v1/node/pools", get(cluster::list_pools))
         .route("/v1/node/pool/{name}", get(cluster::one_pool))
         .route("/v1/node/pool/{name}/nodes", get(cluster::nodes_of_pool))
+        .route("/v1/node/pool/{name}/jobs", get(cluster::jobs_of_pool))
         .route("/v1/agent/servers", servers)
         .route("/v1/agent/schedulers", get(cluster::schedulers))
         .route(
@@ -280,7 +335,19 @@ fn cluster_routes() -> Router<Api> {
             get(cluster::autopilot_health),
         )
         .route("/v1/operator/license", get(cluster::no_license))
-        .route("/v1/volumes", get(cluster::none_of_them))
+        .route("/v1/volumes", get(volumes::list))
+        .route(
+            "/v1/volume/host/create",
+            put(volumes::create).post(volumes::create),
+        )
+        .route(
+            "/v1/volume/host/register",
+            put(volumes::register).post(volumes::register),
+        )
+        .route(
+            "/v1/volume/host/{id}",
+            get(volumes::read).delete(volumes::delete),
+        )
         .route("/v1/plugins", get(cluster::none_of_them))
         .route(
             "/v1/system/reconcile/summaries",

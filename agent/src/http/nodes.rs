@@ -28,7 +28,8 @@ pub(super) async fn nodes(api: &Api, params: &Params) -> Result<Indexed<Vec<Node
     let (settings, asked) = (api.settings.clone(), params.clone());
     let node = move |view: View<'_>| {
         let node = asked.is_prefix_of(view.node().id);
-        let node = node.then(|| NodeRow(NodeDto::of(view, &settings)));
+        let node =
+            node.then(|| NodeRow(NodeDto::of(view, &settings.nomad_version, &settings.client)));
         Indexed::whole(view, node.into_iter().collect())
     };
     blocking_query(api, params, node).await
@@ -56,7 +57,8 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     let id: NodeId = uuid("node", &id)?;
     let settings = api.settings.clone();
     let seen = blocking_query(&api, &params, move |view| {
-        let node = (view.node().id == id).then(|| NodeDto::of(view, &settings).full());
+        let node = (view.node().id == id)
+            .then(|| NodeDto::of(view, &settings.nomad_version, &settings.client).full());
         Indexed::whole(view, node)
     })
     .await?;

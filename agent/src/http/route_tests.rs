@@ -18,13 +18,8 @@ async fn nomad_only_route_answers_501_with_name() {
     for (method, path, name) in [
         (
             Method::PUT,
-            format!("/v1/node/{NONE}/drain"),
-            "draining a node",
-        ),
-        (
-            Method::PUT,
-            format!("/v1/node/{NONE}/eligibility"),
-            "eligibility",
+            format!("/v1/client/allocation/{NONE}/pause"),
+            "pausing tasks",
         ),
         (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
     ] {
@@ -277,5 +272,95 @@ async fn cluster_of_one_answers_as_nomad_does() {
         (200, String::new())
     );
     assert_eq!(put("/v1/client/gc").await, (200, String::new()));
-    assert_eq!(put("/v1/namespace/ops").await.0, 501);
+}
+
+#[tokio::test]
+async fn namespace_is_made_described_and_deleted() {
+    let rig = Rig::start().await;
+    let ask = async |method: Method, path: &str, body: &Value| {
+        failure(&rig, method, path, &body.to_string()).await
+    };
+    let read = async |path: &str| {
+        let (status, body) = failure(&rig, Method::GET, path, "").await;
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    let team = json!({ "Name": "team-a", "Description": "x", "Meta": { "owner": "anna" }, "Capabilities": null });
+    let nothing = (200, String::new());
+    assert_eq!(ask(Method::PUT, "/v1/namespace", &team).await, nothing);
+    let made = read("/v1/namespace/team-a").await;
+    assert_eq!(
+        (&made["Description"], &made["Meta"]["owner"]),
+        (&json!("x"), &json!("anna"))
+    );
+    // The same once more changes nothing, and another description does.
+    assert_eq!(
+        ask(Method::POST, "/v1/namespace/team-a", &team).await,
+        nothing
+    );
+    assert_eq!(read("/v1/namespace/team-a").await, made);
+    let strict = json!({ "Capabilities": { "DisabledTaskDrivers": ["mock_driver"] } });
+    assert_eq!(
+        ask(Method::PUT, "/v1/namespace/team-a", &strict).await,
+        nothing
+    );
+    let filtered = read("/v1/namespaces?filter=Name+==+%22team-a%22").await;
+    assert_eq!(filtered.as_array().unwrap().len(), 1);
+    let all = read("/v1/namespaces?prefix=team").await;
+    assert_eq!(
+        all[0]["Capabilities"]["DisabledTaskDrivers"],
+        json!(["mock_driver"])
+    );
+    assert_eq!(
+        (&all[0]["Meta"], &all[0]["CreateIndex"]),
+        (&Value::Null, &made["CreateIndex"])
+    );
+
+    let mut web = job("web", "service", None);
+    web["Namespace"] = json!("team-a");
+    let body = json!({ "Job": web });
+    for (path, status) in [("/v1/jobs", 500), ("/v1/job/web/plan", 500)] {
+        let (got, why) = ask(Method::PUT, path, &body).await;
+        assert_eq!(got, status, "{path}: {why}");
+        assert!(why.contains("uses driver \"mock_driver\""), "{path}: {why}");
+    }
+    assert_eq!(
+        ask(Method::PUT, "/v1/namespace/team-a", &team).await,
+        nothing
+    );
+    register(&rig, web).await;
+    let (status, why) = ask(Method::DELETE, "/v1/namespace/team-a", &json!({})).await;
+    assert_eq!(status, 500, "{why}");
+    assert!(
+        why.contains("it has job \"web\", which is not dead"),
+        "{why}"
+    );
+    let (status, _) = ask(Method::DELETE, "/v1/namespace/nobody", &json!({})).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn invalid_namespace_is_refused() {
+    let rig = Rig::start().await;
+    for (path, body, words) in [
+        ("/v1/namespace", json!({}), "invalid name"),
+        ("/v1/namespace/a", json!({ "Name": "b" }), "of another name"),
+        ("/v1/namespace/a%2Fb", json!({}), "invalid name"),
+        ("/v1/namespace", json!({ "Name": "a b" }), "invalid name"),
+        (
+            "/v1/namespace/a",
+            json!({ "Quota": "small" }),
+            "Quota of namespace \"a\"",
+        ),
+        (
+            "/v1/namespace/a",
+            json!({ "Description": "x".repeat(257) }),
+            "description longer",
+        ),
+        ("/v1/namespace/a", json!({ "Meta": 7 }), "expected a map"),
+    ] {
+        let (status, why) = failure(&rig, Method::PUT, path, &body.to_string()).await;
+        assert_eq!(status, 400, "{path} {body}: {why}");
+        assert!(why.contains(words), "{path}: {why}");
+    }
 }

@@ -116,6 +116,7 @@ struct Known {
     deployments: Vec<String>,
     node: (String, String),
     variables: Vec<(String, String)>,
+    namespaces: Vec<String>,
 }
 
 impl Known {
@@ -149,6 +150,9 @@ impl Known {
             variables: (variables.filter(|key| scope.includes(&key.namespace)))
                 .map(|key| (key.namespace.to_string(), key.path.to_string()))
                 .collect(),
+            namespaces: (view.namespaces().keys().filter(|_| wants("namespaces")))
+                .map(|name| name.to_string())
+                .collect(),
         }
     }
 }
@@ -167,7 +171,7 @@ pub(super) async fn search(State(api): State<Api>, params: Params, request: Requ
     let known = known(&api, &params, &contexts).await?;
     let mut found = Found::at(known.index);
     for context in contexts {
-        let mut ids = ids(&api, &known, context, &asked.prefix);
+        let mut ids = ids(&known, context, &asked.prefix);
         // An id that is the prefix comes first.
         ids.sort();
         found.truncations.insert(context, ids.len() > MOST);
@@ -180,7 +184,7 @@ pub(super) async fn search(State(api): State<Api>, params: Params, request: Requ
 }
 
 /// The ids of one kind that begin so.
-fn ids(api: &Api, known: &Known, context: &str, prefix: &str) -> Vec<String> {
+fn ids(known: &Known, context: &str, prefix: &str) -> Vec<String> {
     let uuids = |all: &[String]| -> Vec<String> {
         let begins = all.iter().filter(|id| has_prefix(id, prefix));
         begins.cloned().collect()
@@ -205,7 +209,7 @@ fn ids(api: &Api, known: &Known, context: &str, prefix: &str) -> Vec<String> {
                 .map(|(_, path)| path.clone())
                 .collect(),
         ),
-        "namespaces" => names(cluster::namespaces(&api.settings)),
+        "namespaces" => names(known.namespaces.clone()),
         "node_pools" => names(
             cluster::POOLS
                 .iter()
@@ -229,7 +233,7 @@ pub(super) async fn fuzzy(State(api): State<Api>, params: Params, request: Reque
     let mut found = Found::at(known.index);
     for context in contexts {
         if NAMELESS.contains(&context) {
-            let mut ids = ids(&api, &known, context, &asked.text);
+            let mut ids = ids(&known, context, &asked.text);
             ids.sort();
             found.truncations.insert(context, ids.len() > MOST);
             ids.truncate(MOST);
@@ -239,7 +243,7 @@ pub(super) async fn fuzzy(State(api): State<Api>, params: Params, request: Reque
             continue;
         }
         found.truncations.insert(context, false);
-        for (kind, all) in named(&api, &known, context) {
+        for (kind, all) in named(&known, context) {
             let (some, more) = best(all, &asked.text);
             if more {
                 found.truncations.insert(kind, true);
@@ -269,7 +273,7 @@ fn best(all: Vec<Named>, part: &str) -> (Vec<Named>, bool) {
 }
 
 /// Everything with a name that is found in a context, by kind.
-fn named(api: &Api, known: &Known, context: &str) -> Vec<(&'static str, Vec<Named>)> {
+fn named(known: &Known, context: &str) -> Vec<(&'static str, Vec<Named>)> {
     let plain = |names: Vec<String>| -> Vec<Named> {
         let scope = Vec::new;
         let names = names.into_iter();
@@ -301,7 +305,7 @@ fn named(api: &Api, known: &Known, context: &str) -> Vec<(&'static str, Vec<Name
             });
             vec![("vars", vars.collect())]
         }
-        "namespaces" => vec![("namespaces", plain(cluster::namespaces(&api.settings)))],
+        "namespaces" => vec![("namespaces", plain(known.namespaces.clone()))],
         "node_pools" => {
             let names = cluster::POOLS.iter().map(|(name, _)| (*name).to_owned());
             vec![("node_pools", plain(names.collect()))]

@@ -17,6 +17,14 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::{Api, body};
 
+/// What a request has that is about the lock of a variable.
+const LOCKS: [&str; 4] = [
+    "lock-acquire",
+    "lock-renew",
+    "lock-release",
+    "lock-operation",
+];
+
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
@@ -36,7 +44,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
     let path = path.and_then(percent_decode).unwrap_or_default();
     check_path(&path).map_err(ApiError::bad)?;
     check_namespace(params.namespace()).map_err(ApiError::bad)?;
-    if params.non_empty("lock-operation").is_some() {
+    if LOCKS.iter().any(|lock| params.get(lock).is_some()) {
         let words = "locks of variables are not supported by this version";
         return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words));
     }

@@ -37,6 +37,7 @@ mod blocks;
 mod bounds;
 mod error;
 mod eval;
+pub mod format;
 mod functions;
 mod hcl_json;
 mod json_text;
@@ -196,6 +197,71 @@ fn parse_body(source: &Source, body: &Body, options: &Options) -> Result<Parsed,
         job,
         positions,
         warnings: warnings.into_inner(),
+    })
+}
+
+/// Reads a file that describes a host volume, as the API takes it. What runs on this node is not known here:
+/// references stay as they are written.
+///
+/// # Errors
+///
+/// All mistakes that could be found in one go, each with its place.
+pub fn parse_volume(text: &str, file_name: &str) -> Result<serde_json::Value, Errors> {
+    parse_spec(text, file_name, &blocks::VOLUME_SPEC, "volume")
+}
+
+/// Reads a file that describes a namespace, as the API takes it.
+///
+/// # Errors
+///
+/// All mistakes that could be found in one go, each with its place.
+pub fn parse_namespace(text: &str, file_name: &str) -> Result<serde_json::Value, Errors> {
+    parse_spec(text, file_name, &blocks::NAMESPACE_SPEC, "namespace")
+}
+
+/// Reads a file whose whole body is one block.
+fn parse_spec(
+    text: &str,
+    file_name: &str,
+    block: &'static blocks::Block,
+    what: &str,
+) -> Result<serde_json::Value, Errors> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut source = Source::bounded(file_name, text)?;
+    if hcl_json::is_json(text) {
+        source = Source::new(file_name, &json_text::as_hcl(text));
+    }
+    let body = hcl_json::read_body(&source, Some(Level::Table(block)))?;
+    let (budget, warnings) = (Budget::new(), RefCell::new(Vec::new()));
+    let (options, globals) = (Options::default(), Globals::default());
+    let session = Session {
+        source: &source,
+        budget: &budget,
+        warnings: &warnings,
+        options: &options,
+    };
+    let on = session.evaluator(&globals);
+    let mut decoder = Decoder {
+        on: &on,
+        positions: Positions::default(),
+        issues: Issues::default(),
+    };
+    let fields = decoder.block(
+        block,
+        &Context {
+            what: format!("the {what}"),
+            path: what.to_owned(),
+            at: None,
+            body: &body,
+            scope: Scope::default(),
+        },
+    );
+    if !decoder.issues.is_empty() {
+        return Err(decoder.issues.into());
+    }
+    serde_json::to_value(Value::Map(fields)).map_err(|error| {
+        on.fault(&None, format!("the {what} cannot be written: {error}"))
+            .into()
     })
 }
 

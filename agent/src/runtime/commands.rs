@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
 use super::{Recording, Running, Settings, Signals, flush_log, init_log, start};
-use crate::admission::{Refused, check_home};
+use crate::admission::{Refused, check_pool};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
 use crate::config::{self, FileConfig};
@@ -116,8 +116,7 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
     // The file first: a mistake in it costs no agent.
     let job = admit(args, &terminal)?;
     let pool = file.client.node.pool.as_deref().unwrap_or("default");
-    check_home(&job, &file.agent.namespaces, pool)
-        .map_err(|Refused(mistakes)| mistakes.join("\n"))?;
+    check_pool(&job, pool).map_err(|Refused(mistakes)| mistakes.join("\n"))?;
     let mut serving = serve(&args.agent, file).await?;
     let data_dir = serving.running.data_dir.path().display().to_string();
     terminal.print_line(&format!("Agent at {}, data in {data_dir}", serving.url));
@@ -200,13 +199,19 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
     match running.agent_handle.request(register).await {
         Ok(Reply::Registered { .. }) => Ok(()),
         Ok(Reply::Refused(
-            Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
+            Refusal::NotFound(why)
+            | Refusal::Conflict(why)
+            | Refusal::Invalid(why)
+            | Refusal::Forbidden(why),
         )) => Err(why),
         Ok(
             Reply::Dispatched { .. }
             | Reply::Stopping { .. }
             | Reply::HandedOver(_)
             | Reply::Variable(_)
+            | Reply::Volume(_)
+            | Reply::NodeChanged { .. }
+            | Reply::Deployment { .. }
             | Reply::Done { .. },
         ) => Ok(()),
         Err(gone) => Err(gone.to_string()),
@@ -259,6 +264,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
             dir: args.recording_dir.clone(),
         },
         accept_state_loss: args.accept_state_loss,
+        credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(Into::into),
         file,
     };
     let mut running = start(&settings).map_err(|error| error.to_string())?;
@@ -283,16 +289,18 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         http_addr: address.clone(),
         version: http::agent::VERSION.to_owned(),
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
-        namespaces: settings.file.agent.namespaces.clone(),
         data_dir: running.data_dir.path().display().to_string(),
         transfers: running.transfers.clone(),
         secret: running.secret.clone(),
         issuer: Some(running.issuer.clone()),
+        keys: Some(running.keys.clone()),
         plugins: running.plugins.clone(),
         auditor: Some(running.auditor.clone()),
         client: settings.file.client,
         telemetry: settings.file.telemetry,
         events: running.events.clone(),
+        notifier: running.notifier.clone(),
+        forwarded: running.forwarders.counts(),
         log: super::log::followed(),
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
@@ -319,6 +327,7 @@ impl Serving {
             () = signals.next() => false,
         };
         self.server.abort();
+        self.running.forwarders.end().await;
         self.running.plugins.end().await;
         ended
     }
@@ -328,6 +337,7 @@ impl Serving {
         // Whether it ended well or not, it ended.
         let _ = (&mut self.running.core).await;
         self.server.abort();
+        self.running.forwarders.end().await;
         self.running.plugins.end().await;
     }
 }

@@ -32,6 +32,8 @@ pub struct Settings {
     pub recording: Recording,
     /// Whether to go on with a state that is older than its data directory.
     pub accept_state_loss: bool,
+    /// Where the service manager put credentials, if it did.
+    pub credentials: Option<PathBuf>,
     /// What the configuration file says.
     pub file: FileConfig,
 }

@@ -14,7 +14,7 @@ use drover_core::model::node::Node as NodeModel;
 use drover_core::model::processors::Processors;
 use drover_core::store::Saved;
 use drover_core::time::Span;
-use drover_io_real::agent_handle::AgentHandle;
+use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
@@ -23,41 +23,54 @@ use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
+use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox, Orphans};
 use drover_io_real::facts;
 use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
+use drover_io_real::forward::Forwarders;
 use drover_io_real::gate::Gate;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::identity::{Issuer, Key};
+use drover_io_real::keyring::root::RootKey;
 use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::node::{Dependencies, Node};
+use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
 use drover_io_real::plugins::{PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
 use drover_io_real::shim::ShimHome;
 use drover_io_real::stats::{Disks, HostSampler, Sampler};
-use drover_io_real::store::{Store, StoreError};
+use drover_io_real::store::{Store, StoreError, StoreKeys};
 use drover_io_real::transfers::Transfers;
+use drover_io_real::volumes::{VOLUMES, VolumeDirs};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Recording, Settings};
 use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
+use crate::config::host_volume::check_directories;
 use crate::http::Events;
 use crate::http::Measures;
 
 /// The control group below which all tasks are.
 pub(crate) const CGROUP_PARENT: &str = "drover";
 
+/// How many processes and threads a task has at most where nothing else is configured: more than any sound program
+/// starts, and a fork bomb leaves the machine usable.
+const PIDS_LIMIT: u64 = 8192;
+
 /// The ports that the node gives away.
 const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
+
+/// What tells files of volumes that the plugin `mkdir` is there; in the version of its rules.
+const VOLUME_PLUGIN: [(&str, &str); 1] = [("plugins.host_volume.mkdir.version", "0.0.1")];
 
 /// An agent that runs.
 #[derive(Debug)]
@@ -76,10 +89,16 @@ pub struct Running {
     pub transfers: Transfers,
     /// What changes.
     pub events: Events,
+    /// Who tells operators what happens.
+    pub notifier: Notifier,
+    /// What sends logs elsewhere.
+    pub forwarders: Forwarders,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// What tasks prove who they are with.
     pub issuer: Issuer,
+    /// The keys with which variables are encrypted.
+    pub keys: StoreKeys,
     /// What runs beside the agent and serves it.
     pub plugins: Plugins,
     /// Who looks at what bears our mark on this host.
@@ -91,6 +110,8 @@ pub struct Running {
 pub enum SetupError {
     /// Its directory cannot be used.
     DataDir(DataDirError),
+    /// Its configuration names what is not there.
+    Config(String),
     /// Its store cannot be read.
     Store(StoreError),
     /// Something else of the machine says no.
@@ -101,6 +122,7 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SetupError::DataDir(error) => error.fmt(f),
+            SetupError::Config(why) => f.write_str(why),
             SetupError::Store(error) => error.fmt(f),
             SetupError::Io(what, error) => write!(f, "cannot {what}: {error}"),
         }
@@ -127,13 +149,25 @@ impl From<StoreError> for SetupError {
 /// See [`SetupError`]; nothing was started or changed then.
 pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     memory::share_heaps();
+    check_directories(&settings.file.client.node.host_volumes).map_err(SetupError::Config)?;
     let data_dir = DataDir::open(&settings.data_dir)?;
-    let opened = Store::open_with(data_dir.path(), settings.accept_state_loss)?;
+    let root = RootKey::find(
+        settings.file.agent.root_key_file.as_deref(),
+        settings.credentials.as_deref(),
+    )
+    .map_err(StoreError::from)?;
+    let opened = Store::open_with(data_dir.path(), settings.accept_state_loss, root)?;
+    let keys = opened.store.keys();
     let mut remarks: Vec<String> = opened
         .damaged
         .iter()
         .map(|what| format!("a record of the state cannot be read and is left alone: {what}"))
         .collect();
+    if opened.restored {
+        let words =
+            "the state was restored from a snapshot: tasks that it does not know are left running";
+        remarks.push(words.to_owned());
+    }
     let home = ShimHome::open(data_dir.path())
         .map_err(|error| SetupError::Io("install the task shim", error))?;
     if let Err(error) = home.tidy() {
@@ -143,6 +177,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
     let cgroups =
         cgroups(&data_dir).map_err(|error| SetupError::Io("use control groups", error))?;
+    let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
+    let cgroups = cgroups.map(|groups| groups.with_most_processes(Some(most).filter(|it| *it > 0)));
     if cgroups.is_none() {
         remarks.push("no cgroups are available (not root?): tasks run without limits".to_owned());
     }
@@ -150,16 +186,15 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
-    let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
+    let isolation = settings.file.exec.settings.clone();
+    let (of_tasks, to) = (dirs.clone(), inbox.clone());
+    let raw_exec = RawExec::isolating(home, of_tasks, cgroups, open_files, to, isolation);
     let whole = opened.damaged.is_empty();
     let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
         .map_err(|error| SetupError::Io("inspect this host", error))?;
     let wanted = &settings.file.client;
     // What a driver runs that is not wanted any more is nobody's.
-    let known = match wanted.drivers.allows(raw_exec.name()) {
-        true => known_launches(&opened.saved),
-        false => BTreeSet::new(),
-    };
+    let known = known_launches(&opened.saved, |driver| wanted.drivers.allows(driver));
     let orphans = match opened.lossy {
         true => Orphans::Leave,
         false => Orphans::End,
@@ -168,15 +203,17 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     if let Err(error) = &left {
         remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
+    let exec = Exec::beside(&raw_exec);
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(raw_exec),
+        Arc::new(exec),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
     drivers.retain(|driver| wanted.drivers.allows(driver.name()));
     let collectors = Collectors::open(&shims, data_dir.path(), dirs.clone())
         .map_err(|error| SetupError::Io("collect the output of plugins' tasks", error))?;
-    let known = known_launches(&opened.saved);
+    let known = known_launches(&opened.saved, |_| true);
     if opened.lossy {
         let collecting = collectors.end_unknown(&known, orphans);
         remarks.extend(loss(&opened.store, left, collecting));
@@ -214,13 +251,23 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (agent_handle, mut request_inbox) = AgentHandle::new(data_dir.allocs());
     let agent_handle = agent_handle.with_sessions(inbox.sessions().clone());
     let events = Events::default();
-    request_inbox.on_commit(events.recorder());
+    let nomad_version = crate::http::agent::NOMAD_VERSION;
+    request_inbox.on_commit(events.recorder(nomad_version, wanted));
     let id = opened
         .saved
         .meta
         .as_ref()
         .map_or_else(|| NodeId(facts::random()), |meta| meta.node);
     let mut config = config(settings, id, &data_dir);
+    let notifier = notifier(
+        settings,
+        &data_dir,
+        &config.node,
+        &opened.saved,
+        &mut request_inbox,
+    )
+    .map_err(|error| SetupError::Io("remember what was told", error))?;
+    config.notices = !notifier.is_idle();
     config
         .probes
         .extend(plugins.probes().map(|name| ProbeConfig {
@@ -232,6 +279,12 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("nothing is recorded: {error}"));
         Recorder::off()
     });
+    let home = || data_dir.own("log-forward", None);
+    let (to, name) = (&settings.file.log_forward, &config.node.name);
+    let forwarders = Forwarders::start(to.clone(), &agent_handle, &home, name)
+        .map_err(|error| SetupError::Io("send logs elsewhere", error))?;
+    let volumes_dir = settings.file.client.node.host_volumes_dir.clone();
+    let volumes_dir = volumes_dir.unwrap_or_else(|| data_dir.path().join(VOLUMES));
     let node = Node::new(Dependencies {
         config,
         saved: opened.saved,
@@ -239,6 +292,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         drivers,
         plugins: plugins.clone(),
         prober: Prober::new(context, gate),
+        volumes: VolumeDirs::new(volumes_dir),
         hooks: Hooks::new(
             dirs.clone(),
             inbox.clone(),
@@ -264,10 +318,36 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         transfers,
         secret,
         events,
+        notifier,
+        forwarders,
         issuer,
+        keys,
         plugins,
         auditor,
     })
+}
+
+/// Who tells operators what happens; what happens reaches it from here on.
+fn notifier(
+    settings: &Settings,
+    data_dir: &DataDir,
+    node: &NodeModel,
+    saved: &Saved,
+    inbox: &mut RequestInbox,
+) -> io::Result<Notifier> {
+    let targets = settings.file.notify.clone();
+    let node = NodeName {
+        name: node.name.clone(),
+        id: node.id.to_string(),
+    };
+    let home = || data_dir.own("notify", None);
+    let (notifier, listener) = Notifier::start(targets, &home, &node, saved)?;
+    if !notifier.is_idle() {
+        inbox.on_commit(listener);
+        let to = notifier.clone();
+        inbox.on_notice(move |notice| to.tell(&notice));
+    }
+    Ok(notifier)
 }
 
 /// Whoever makes the tokens of tasks.
@@ -382,20 +462,23 @@ fn recorder(settings: &Settings, data_dir: &DataDir) -> io::Result<Recorder> {
     Recorder::open(data_dir.own("recording", dir.as_deref())?, *size)
 }
 
-/// The launches that the core will look for: those of allocations whose job it knows.
-fn known_launches(saved: &Saved) -> BTreeSet<LaunchId> {
-    let known = |alloc: &AllocId| {
+/// The launches that the core will look for: those of allocations whose job it knows, and of drivers that are wanted.
+fn known_launches(saved: &Saved, wanted: impl Fn(&str) -> bool) -> BTreeSet<LaunchId> {
+    let known = |alloc: &AllocId, task: &str| {
         let alloc = saved.allocs.get(alloc)?;
-        saved.jobs.get(&alloc.job)?.version(alloc.job_version)
+        let job = saved.jobs.get(&alloc.job)?.version(alloc.job_version)?;
+        let mut tasks = job.group(alloc.group.as_str())?.tasks.iter();
+        tasks.find(|it| it.name == *task && wanted(&it.driver))
     };
-    let of_known = saved
-        .tasks
-        .iter()
-        .filter(|((alloc, _), _)| known(alloc).is_some());
-    let of_tasks = of_known.filter_map(|(_, task)| task.launch.as_ref().map(|launch| launch.id));
+    let of_tasks = saved.tasks.iter().filter_map(|((alloc, name), task)| {
+        known(alloc, name.as_str())?;
+        task.launch.as_ref().map(|launch| launch.id)
+    });
     // Where a task's record cannot be read.
-    let of_allocs = saved.allocs.iter().filter(|(id, _)| known(id).is_some());
-    let of_allocs = of_allocs.flat_map(|(_, alloc)| alloc.launches.values().copied());
+    let of_allocs = saved.allocs.iter().flat_map(|(id, alloc)| {
+        let launches = alloc.launches.iter();
+        launches.filter_map(|(name, launch)| known(id, name.as_str()).map(|_| *launch))
+    });
     of_tasks.chain(of_allocs).collect()
 }
 
@@ -424,6 +507,10 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
         meta: settings.file.client.node.meta.clone(),
         http_addr: settings.http_addr.clone(),
         dynamic_ports: DYNAMIC_PORTS,
+        attributes: VOLUME_PLUGIN
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into(),
+        host_volumes: settings.file.client.node.host_volumes.clone(),
         address: Ipv4Addr::LOCALHOST.to_string(),
         ..NodeModel::default()
     };
@@ -440,6 +527,9 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.preemption = settings.file.preemption;
     config.reserved = settings.file.client.node.reserved.amounts;
     config.overcommit = settings.file.client.node.overcommit;
+    config.exec = settings.file.exec.policy.clone();
+    let namespaces = settings.file.agent.namespaces.iter();
+    config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
     config.consul_services = settings.file.client.consul_services;
     config.parallel_destroys = wanted.gc.parallel;
     // Nobody else may mount.

@@ -1,18 +1,26 @@
 //! One agent in a world of its own, and the program that asks it.
 
+use std::path::PathBuf;
+
 use super::{Agent, Ended, Program, World, command, free_addr};
 
 /// An agent that runs alone.
 pub struct Lone {
     pub world: World,
     pub(crate) agent: Agent,
+    /// The file with its configuration, if it has one.
+    config: Option<PathBuf>,
 }
 
 impl Lone {
     pub fn new() -> Lone {
         let world = World::new();
         let agent = Agent::start(&world.data(), &free_addr());
-        Lone { world, agent }
+        Lone {
+            world,
+            agent,
+            config: None,
+        }
     }
 
     /// With this configuration.
@@ -21,7 +29,11 @@ impl Lone {
         let file = world.file("agent.hcl", config);
         let options = ["-config", file.to_str().unwrap()];
         let agent = Agent::start_with(&world.data(), &free_addr(), &options);
-        Lone { world, agent }
+        Lone {
+            world,
+            agent,
+            config: Some(file),
+        }
     }
 
     pub fn start(&self, args: &[&str]) -> Program {
@@ -37,7 +49,12 @@ impl Lone {
     pub fn next_agent(mut self) -> Lone {
         let addr = self.agent.addr.clone();
         self.agent.kill_9();
-        self.agent = Agent::start(&self.world.data(), &addr);
+        let config = self.config.as_ref().and_then(|file| file.to_str());
+        let options: Vec<&str> = config
+            .into_iter()
+            .flat_map(|file| ["-config", file])
+            .collect();
+        self.agent = Agent::start_with(&self.world.data(), &addr, &options);
         self
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::TIMEOUT;
 
@@ -16,6 +17,8 @@ pub enum Does {
     Gives(Vec<u8>),
     /// It sends on.
     SendsOn(String),
+    /// It answers with this status.
+    Refuses(u16),
     /// It begins, and says no more. What was asked is told, with the connection.
     Stalls(Sender<TcpStream>),
 }
@@ -25,7 +28,15 @@ pub struct Server {
     pub addr: String,
     /// Everything that was asked: the first line, and the headers.
     asked: Arc<Mutex<Vec<String>>>,
+    posts: Arc<Posts>,
     does: Arc<Mutex<BTreeMap<String, Does>>>,
+}
+
+/// Everything that was handed in: where, with which head, and what.
+#[derive(Default)]
+struct Posts {
+    all: Mutex<Vec<(String, String, String)>>,
+    more: Condvar,
 }
 
 impl Server {
@@ -34,13 +45,15 @@ impl Server {
         let server = Server {
             addr: listener.local_addr().unwrap().to_string(),
             asked: Arc::default(),
+            posts: Arc::default(),
             does: Arc::default(),
         };
         let (asked, does) = (server.asked.clone(), server.does.clone());
+        let posts = server.posts.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let (asked, does) = (asked.clone(), does.clone());
-                thread::spawn(move || serve(stream.unwrap(), &asked, &does));
+                let (asked, does, posts) = (asked.clone(), does.clone(), posts.clone());
+                thread::spawn(move || serve(stream.unwrap(), &asked, &posts, &does));
             }
         });
         server
@@ -64,6 +77,32 @@ impl Server {
         format!("http://{}{path}", self.addr)
     }
 
+    /// What was handed in at this path; waits a while for more than `seen`, unless that is 0.
+    pub fn posted(&self, path: &str, seen: usize) -> Vec<String> {
+        let of_path = |all: &Vec<(String, String, String)>| {
+            let of_path = all.iter().filter(|(at, _, _)| at == path);
+            of_path.map(|(_, _, body)| body.clone()).collect::<Vec<_>>()
+        };
+        let all = self.posts.all.lock().unwrap();
+        let found = of_path(&all);
+        if found.len() > seen || seen == 0 && !found.is_empty() {
+            return found;
+        }
+        let (all, _) = self
+            .posts
+            .more
+            .wait_timeout(all, Duration::from_millis(100))
+            .unwrap();
+        of_path(&all)
+    }
+
+    /// With which heads, in small letters.
+    pub fn heads(&self, path: &str) -> Vec<String> {
+        let all = self.posts.all.lock().unwrap();
+        let of_path = all.iter().filter(|(at, _, _)| at == path);
+        of_path.map(|(_, head, _)| head.clone()).collect()
+    }
+
     /// What was asked for, with all its headers, in small letters.
     pub fn asked(&self, path: &str) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
@@ -76,7 +115,12 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMap<String, Does>>) {
+fn serve(
+    mut stream: TcpStream,
+    asked: &Mutex<Vec<String>>,
+    posts: &Posts,
+    does: &Mutex<BTreeMap<String, Does>>,
+) {
     let mut head = String::new();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     while !head.ends_with("\r\n\r\n") {
@@ -88,6 +132,14 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMa
     asked.lock().unwrap().push(head.to_lowercase());
     let name = path.split('?').next().unwrap_or("");
     let what = does.lock().unwrap().get(name).cloned();
+    if head.starts_with("POST ") {
+        let Some(body) = body(&mut reader, &head) else {
+            return;
+        };
+        let post = (name.to_owned(), head.to_lowercase(), body);
+        posts.all.lock().unwrap().push(post);
+        posts.more.notify_all();
+    }
     // Whoever asked may have gone away.
     let _ = match what {
         None => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
@@ -100,6 +152,10 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMa
                 .write_all(head.as_bytes())
                 .and_then(|()| stream.write_all(&bytes))
         }
+        Some(Does::Refuses(status)) => {
+            let head = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
+            stream.write_all(head.as_bytes())
+        }
         Some(Does::SendsOn(to)) => {
             let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
             stream.write_all(head.as_bytes())
@@ -111,6 +167,16 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMa
         }
     };
     // A connection that stalls is held by the test.
+}
+
+/// What comes after a head.
+fn body(reader: &mut impl Read, head: &str) -> Option<String> {
+    let head = head.to_lowercase();
+    let length = head.split("content-length: ").nth(1)?;
+    let length = length.split("\r\n").next()?.parse().ok()?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Waits until whoever asked has gone away.

@@ -11,6 +11,7 @@ use crate::claims::{self, Claim};
 use crate::ids::{AllocId, TaskKey};
 use crate::op::Op;
 use crate::operations::{Operation, Wait};
+use crate::task::hooks::wait_for::WaitFor;
 use crate::task::runner::{Phase, TaskRunner};
 
 /// Something that does not hold: this program is wrong.
@@ -103,6 +104,8 @@ impl View<'_> {
         match task.phase() {
             Phase::Waiting | Phase::Running => true,
             Phase::Dead(_) => !task.has_remains() || waits(),
+            // For others, for as long as that takes.
+            Phase::Preparing(_) if task.prestart_hook() == Some(WaitFor::NAME) => true,
             Phase::Preparing(_)
             | Phase::Starting(_)
             | Phase::Recovering(_)

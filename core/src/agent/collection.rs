@@ -27,7 +27,8 @@ impl Agent {
             all,
         };
         let collection = collect(&self.gc_snapshot(now.wall), goal);
-        let may_free_more = collection.others && self.shutdown.is_none();
+        let measured = collection.others || self.config.notices;
+        let may_free_more = measured && self.shutdown.is_none();
         let disk_pressure = &mut self.machine.disk_pressure;
         let mut cx = cx(&self.config, &mut self.shared, now);
         disk_pressure.check(&mut cx, collection.for_space, may_free_more);

@@ -2,15 +2,18 @@
 //! and then whether enough is left; if not, the oldest ended allocation is removed. Then it
 //! measures again, because nobody knows how much one allocation frees before it is gone.
 //!
-//! Nothing is measured while nothing could be removed, and the first measurement comes an interval
+//! Nothing is measured while nothing could be removed (unless operators are to be told), and the first measurement comes an interval
 //! after something ended: on a full disk, too, people want to see why it ended.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
-use crate::effect::{Effect, NodeEffect};
+use crate::effect::{Effect, NodeEffect, Notification};
 use crate::ids::AllocId;
 use crate::input::DiskUsage;
+use crate::model::notice::Notice;
 use crate::op::{Failure, Op};
 use crate::operations::{Owner, Purpose};
 use crate::time::Instant;
@@ -29,6 +32,8 @@ pub(super) struct DiskPressure {
     removing: Option<AllocId>,
     /// Whether the pause before the next question is over.
     due_now: bool,
+    /// Whether there was too little the last time, as operators were told.
+    told: bool,
 }
 
 impl DiskPressure {
@@ -60,6 +65,7 @@ impl DiskPressure {
     pub(super) fn re_evaluate_at(&mut self) {
         *self = DiskPressure {
             due_now: true,
+            told: self.told,
             ..DiskPressure::default()
         };
     }
@@ -71,7 +77,23 @@ impl DiskPressure {
         };
         self.asked = None;
         self.due = Some(cx.now.at + limits.interval);
-        self.exceeded = room.is_ok_and(|room| limits.is_exceeded(room));
+        let Ok(room) = room else {
+            self.exceeded = false;
+            return;
+        };
+        self.exceeded = limits.is_exceeded(room);
+        self.tell(cx, room);
+    }
+
+    /// Tells operators when it begins and when it is over.
+    fn tell(&mut self, cx: &mut Cx<'_>, room: DiskUsage) {
+        if !cx.config.notices || self.told == self.exceeded {
+            return;
+        }
+        self.told = self.exceeded;
+        let percent = (room.disk_percent, room.inode_percent);
+        let notice = Notice::disk(self.exceeded, percent, cx.now.wall);
+        cx.send(Effect::Notify(Notification::Notice(Arc::new(notice))));
     }
 
     fn is_asked(&self, op: Op) -> bool {

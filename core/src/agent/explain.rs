@@ -1,19 +1,23 @@
 //! What a job, an allocation or a task is doing, for people: since when, what it waits for and who holds that,
 //! until when, what happens then, what is left of its restarts, and what changed last.
 //!
-//! It says what [`super::pending`] knows and nothing else, so the two cannot differ. No part of it is ever
-//! empty: what waits for nothing says what would change it.
+//! It says what [`super::pending`] knows, so the two cannot differ, and what a roll-out needs to go on, which
+//! may be a person. No part of it is ever empty: what waits for nothing says what would change it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::pending::{JobWait, TaskWait, of_task};
 use super::{Agent, View};
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::ids::{AllocId, JobKey, TaskName};
 use crate::model::alloc::TaskLife;
-use crate::model::event::TaskEvent;
+use crate::model::eval::{Deployment, DeploymentStatus};
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::job::JobType;
 use crate::model::policy::RestartMode;
-use crate::store::record::{JobRecord, RestartBudget};
+use crate::scheduler::rollout::healthy_canaries;
+use crate::store::record::{AllocRecord, JobRecord, RestartBudget};
 use crate::task::runner::TaskRunner;
 use crate::time::{Instant, Now, Span, Timestamp};
 
@@ -62,6 +66,8 @@ pub struct TaskExplanation {
     pub restarts: Option<RestartsLeft>,
     /// What happened last.
     pub last: Option<TaskEvent>,
+    /// Why its last run ended, where `last` only says what follows from that.
+    pub cause: Option<TaskEvent>,
 }
 
 /// An allocation.
@@ -119,7 +125,9 @@ impl View<'_> {
     pub fn explain_job(self, now: Now, key: &JobKey) -> Option<JobExplanation> {
         let record = self.job(key)?;
         let deployment = record.deployment.and_then(|id| self.deployment(id));
-        let waiting = self.job_waits(now, key);
+        let mut waiting = self.job_waits(now, key);
+        let active = deployment.filter(|one| one.is_active() && !record.job.stop);
+        waiting.extend(active.map(|one| self.rollout_waits(now, one)));
         Some(JobExplanation {
             key: key.clone(),
             status: self.job_status(key),
@@ -210,6 +218,45 @@ impl View<'_> {
         waits
     }
 
+    /// What a roll-out needs to go on.
+    fn rollout_waits(self, now: Now, rollout: &Deployment) -> Waiting {
+        let id = rollout.id;
+        let allocs: Vec<&AllocRecord> = (self.agent.allocs_of_rollout(rollout))
+            .map(|alloc| &**alloc.record())
+            .collect();
+        let mut unpromoted = rollout.unpromoted().peekable();
+        let has_canaries = unpromoted.peek().is_some();
+        let healthy = unpromoted.all(|(name, it)| healthy_canaries(name, &allocs) >= it.canaries);
+        let (what, then) = if rollout.status == DeploymentStatus::Paused {
+            (
+                "somebody to resume its deployment, which is paused",
+                format!("\"deployment resume {id}\" lets more of it start and be replaced"),
+            )
+        } else if has_canaries && healthy {
+            (
+                "somebody to promote its canaries, which are healthy",
+                format!("\"deployment promote {id}\" replaces the old version by the new one"),
+            )
+        } else if has_canaries {
+            (
+                "its canaries to be healthy",
+                "they may be promoted; without progress in time the deployment fails".to_owned(),
+            )
+        } else {
+            (
+                "all copies of its new version to be healthy",
+                "its version is stable; without progress in time the deployment fails".to_owned(),
+            )
+        };
+        let progress = self.agent.local.progress.get(&rollout.job);
+        let until = progress.and_then(|groups| groups.values().map(|one| one.at).min());
+        Waiting {
+            what: what.to_owned(),
+            until: until.map(|at| wall(now, at)),
+            then,
+        }
+    }
+
     fn alloc_waits(self, now: Now, alloc: &AllocRunner) -> Vec<Waiting> {
         let until = self.next_timer(alloc).map(|at| wall(now, at));
         let setup = match alloc.phase() {
@@ -241,8 +288,59 @@ impl View<'_> {
             until: None,
             then: "its directory is removed".to_owned(),
         });
-        setup.into_iter().chain(health).chain(others).collect()
+        let drain = self.drain_wait(alloc);
+        (setup.into_iter())
+            .chain(health)
+            .chain(others)
+            .chain(drain)
+            .collect()
     }
+}
+
+impl View<'_> {
+    /// What an allocation that goes on waits for while its node is drained.
+    fn drain_wait(self, alloc: &AllocRunner) -> Option<Waiting> {
+        let drain = self.node_record().drain?;
+        let (record, job_type) = (alloc.record(), alloc.job().job_type);
+        let ignored = drain.spec.ignore_system_jobs && job_type.one_per_node();
+        if ignored || record.finished || record.desired.is_terminal() {
+            return None;
+        }
+        let (what, then) = match job_type {
+            JobType::Service => (
+                "its turn in the drain of this node",
+                "it is asked to end; its job is placed again when the node is eligible",
+            ),
+            JobType::Batch => (
+                "its own end, for which the drain of this node waits",
+                "it is asked to end when the drain's deadline comes",
+            ),
+            JobType::System | JobType::Sysbatch => (
+                "the end of all others, after which the drain of this node stops it",
+                "it is asked to end; its job is placed again when the node is eligible",
+            ),
+        };
+        Some(Waiting {
+            what: what.to_owned(),
+            until: drain.force_at,
+            then: then.to_owned(),
+        })
+    }
+}
+
+/// Of a task's events the one that led to the last, which says that it will be started again or not: the first
+/// after its last run began, or after the last pause.
+fn cause(events: &[Arc<TaskEvent>]) -> Option<&Arc<TaskEvent>> {
+    let (last, before) = events.split_last()?;
+    let follows = matches!(
+        last.kind,
+        EventType::Restarting | EventType::NotRestarting | EventType::Killed
+    );
+    let begins =
+        |event: &Arc<TaskEvent>| matches!(event.kind, EventType::Started | EventType::Restarting);
+    let begun = before.iter().rposition(begins)?;
+    let first = before.get(begun.checked_add(1)?)?;
+    follows.then_some(first)
 }
 
 impl Agent {
@@ -264,14 +362,17 @@ impl Agent {
             next: task_next(task),
             restarts: (!dead).then(|| restarts_left(task, now.wall)),
             last,
+            cause: cause(&state.events).map(|event| (**event).clone()),
         }
     }
 
     fn task_waits(&self, now: Now, task: &TaskRunner, wait: TaskWait) -> Waiting {
         let what = match (wait, task.prestart_hook()) {
-            (TaskWait::Prestart, Some(hook)) => format!("its prestart hook \"{hook}\""),
-            _ => wait.to_string(),
+            (TaskWait::Services, _) => self.awaited_services(&task.spec().key),
+            (TaskWait::Prestart, Some(hook)) => Some(format!("its prestart hook \"{hook}\"")),
+            _ => None,
         };
+        let what = what.unwrap_or_else(|| wait.to_string());
         Waiting {
             what,
             until: self.task_until(task).map(|at| wall(now, at)),
@@ -284,6 +385,7 @@ impl Agent {
 fn then(wait: TaskWait) -> &'static str {
     match wait {
         TaskWait::Stage => "it is set up when the stages before its own are done",
+        TaskWait::Services => "it starts; it waits as long as that takes",
         TaskWait::Prestart => {
             "the next hook runs, and after the last one it starts; a hook that takes longer fails"
         }

@@ -48,9 +48,12 @@ impl<'a> View<'a> {
         let mut latest = BTreeMap::<_, &Arc<AllocRecord>>::new();
         for alloc in self.allocs_of(key).filter(|alloc| !goes_unused(alloc)) {
             let record = alloc.record();
+            if record.canary {
+                continue;
+            }
             let copy = latest.entry((&record.group, record.index));
             let newest = copy.or_insert(record);
-            if newest.create_index < record.create_index {
+            if newest.age() < record.age() {
                 *newest = record;
             }
         }
@@ -64,7 +67,7 @@ impl<'a> View<'a> {
         latest.find_map(|latest| {
             let before = |alloc: &&AllocRunner| {
                 let record = alloc.record();
-                let same = claims::is_same_slot(record, latest);
+                let same = record.index == latest.index && record.group == latest.group;
                 same && claims::is_older(record, latest) && !alloc.is_gone()
             };
             self.allocs_of(key).find(before).map(AllocRunner::record)

@@ -36,6 +36,7 @@ use crate::managers::Changed;
 use crate::managers::device::Devices;
 use crate::managers::driver::Drivers;
 use crate::managers::fingerprint::Fingerprints;
+use crate::managers::volumes::Volumes;
 use crate::managers::zones::Zones;
 use crate::model::node::{Node, NodeEvent};
 use crate::op::{Failure, Op};
@@ -63,6 +64,9 @@ pub struct Machine {
     /// The time zones of periodic jobs.
     #[serde(skip_serializing_if = "Zones::is_empty")]
     pub(super) zones: Zones,
+    /// Its volumes.
+    #[serde(skip_serializing_if = "Volumes::is_empty")]
+    pub(super) volumes: Volumes,
 }
 
 /// What a report on the machine means for the rest of the agent.
@@ -94,6 +98,7 @@ impl Machine {
             events: VecDeque::new(),
             disk_pressure: DiskPressure::default(),
             zones: Zones::default(),
+            volumes: Volumes::new(&cx.config.node.host_volumes),
         }
     }
 
@@ -112,9 +117,22 @@ impl Machine {
         &self.devices
     }
 
+    /// The volumes.
+    pub fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
     /// What people should know, oldest first.
     pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
         self.events.iter()
+    }
+
+    /// Something that people should know; the oldest is forgotten for it.
+    pub(super) fn note(&mut self, event: NodeEvent) {
+        self.events.push_back(event);
+        if self.events.len() > MAX_EVENTS {
+            self.events.pop_front();
+        }
     }
 
     /// Whether somebody's first answer is still awaited.
@@ -138,9 +156,10 @@ impl Machine {
             NodeInput::Driver { .. } | NodeInput::Devices { .. } => {
                 operations.reported(&Owner::Machine, op)
             }
-            NodeInput::Probed { .. } | NodeInput::DiskUsage { .. } | NodeInput::TimeZone { .. } => {
-                operations.answered(&Owner::Machine, op, true).is_some()
-            }
+            NodeInput::Probed { .. }
+            | NodeInput::DiskUsage { .. }
+            | NodeInput::TimeZone { .. }
+            | NodeInput::Volume { .. } => operations.answered(&Owner::Machine, op, true).is_some(),
         };
         if !awaited {
             cx.count_stale();
@@ -164,6 +183,9 @@ impl Machine {
             NodeInput::TimeZone { op, zone, result } => {
                 zones = self.zones.on_answer(cx, &zone, op, result);
                 Changed::default()
+            }
+            NodeInput::Volume { op, volume, result } => {
+                self.volumes.on_answer(cx, volume, op, result)
             }
         };
         let mut report = self.changed(cx, changed);
@@ -203,6 +225,10 @@ impl Machine {
             Purpose::TimeZone(zone) => {
                 let failure = Failure::recoverable("nobody answers");
                 zones = self.zones.on_answer(cx, zone, op, Err(failure));
+                Changed::default()
+            }
+            Purpose::Volume(volume) => {
+                self.volumes.on_overdue(cx, *volume, op);
                 Changed::default()
             }
             Purpose::Start
@@ -268,10 +294,7 @@ impl Machine {
         }
         let visible = changed.node || !changed.events.is_empty();
         for event in changed.events {
-            self.events.push_back(event);
-            if self.events.len() > MAX_EVENTS {
-                self.events.pop_front();
-            }
+            self.note(event);
         }
         let fingerprinted = cx.shared.fingerprint_pending && self.fingerprints.is_fingerprinted();
         cx.shared.fingerprint_pending &= !fingerprinted;
@@ -292,6 +315,7 @@ impl Machine {
             .chain(self.devices.awaited())
             .chain(self.disk_pressure.awaited())
             .chain(self.zones.awaited())
+            .chain(self.volumes.awaited())
     }
 
     /// When [`Machine::handle_timeout`] has something to do.
@@ -323,5 +347,6 @@ impl Machine {
             node.drivers.insert(name.to_string(), info.clone());
         }
         node.attributes = attributes;
+        node.host_volumes = self.volumes.on_node();
     }
 }

@@ -2,6 +2,7 @@
 //! and knows the next timeout.
 
 pub mod audit;
+mod awaited_services;
 mod collected;
 mod collection;
 mod disk_pressure;
@@ -10,21 +11,26 @@ mod granting;
 mod hand_over;
 mod input;
 mod machine;
+mod namespaces;
+mod node_life;
 mod pending;
 mod periodic;
 mod plugins;
 pub mod requests;
 mod restore;
+mod scheduler_config;
 mod scheduling;
 mod services;
 mod shown;
 mod view;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use self::collected::Collected;
+use self::node_life::NodeLife;
 use self::periodic::Launches;
 pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanation, Waiting};
@@ -77,6 +83,8 @@ pub struct Agent {
     machine: Machine,
     #[serde(default, skip_serializing_if = "Launches::is_empty")]
     launches: Launches,
+    #[serde(default, skip_serializing_if = "NodeLife::is_default")]
+    node_life: NodeLife,
 }
 
 /// Why [`Agent::poll_timeout`] wants to be called back.
@@ -90,8 +98,12 @@ pub enum TimerName {
     Garbage,
     /// A job has to be checked again.
     Job(JobKey),
+    /// The deadline of a drain comes.
+    Drain,
     /// The time of a periodic job comes.
     Periodic(JobKey),
+    /// A roll-out of a job made no progress in time.
+    Progress(JobKey),
     /// The time for the answer of an operation is over.
     Operation(Op),
     /// One of an allocation.
@@ -131,6 +143,7 @@ impl Agent {
             garbage_at: None,
             machine: Machine::default(),
             launches: Launches::default(),
+            node_life: NodeLife::default(),
         };
         agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
         agent.check_machine(now);
@@ -225,6 +238,8 @@ impl Agent {
         if self.keeps_tasks() {
             return self.settle(now, BTreeSet::new());
         }
+        // Before the jobs that are due are taken off their list: who is on it is not dead, and holds up a launch.
+        self.launch_due(now);
         let due: Vec<JobKey> = (self.local.re_evaluate_at.iter())
             .filter(|(_, at)| **at <= now.at)
             .map(|(key, _)| key.clone())
@@ -233,7 +248,8 @@ impl Agent {
             self.local.re_evaluate_at.remove(&key);
             self.local.mark(&key);
         }
-        self.launch_due(now);
+        self.node_life.handle_timeout(now);
+        self.rollouts_are_overdue(now);
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
         touched.extend(self.check_machine(now));
@@ -276,6 +292,12 @@ impl Agent {
         let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
         let periodic = self.launches.deadline().filter(|_| self.shutdown.is_none());
         let periodic = periodic.map(|(at, key)| (at, TimerName::Periodic(key.clone())));
+        let progress = self.local.progress.iter().flat_map(|(key, groups)| {
+            let times = groups.values().map(|one| one.at);
+            times.map(move |at| (at, key))
+        });
+        let progress = progress.min();
+        let progress = progress.map(|(at, key)| (at, TimerName::Progress(key.clone())));
         let alloc = self.queue.iter().find_map(|(at, id)| {
             let (_, timer) = self.allocs.get(id)?.deadline()?;
             Some((*at, TimerName::Alloc(*id, timer)))
@@ -284,12 +306,15 @@ impl Agent {
         let operation = operation.map(|(at, op)| (at, TimerName::Operation(op)));
         let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
         let garbage = self.garbage_due().map(|at| (at, TimerName::Garbage));
+        let drain = self.node_life.deadline().map(|at| (at, TimerName::Drain));
         store
             .into_iter()
             .chain(machine)
             .chain(garbage)
+            .chain(drain)
             .chain(job)
             .chain(periodic)
+            .chain(progress)
             .chain(operation)
             .chain(alloc)
             .min_by_key(|(at, _)| *at)
@@ -402,9 +427,14 @@ impl Agent {
     /// Lets everything that was touched come to rest, then hands out what may leave.
     fn settle(&mut self, now: Now, mut touched: BTreeSet<AllocId>) {
         loop {
+            let mut changed = BTreeSet::new();
             while let Some(id) = touched.pop_first() {
                 self.settle_alloc(now, id);
+                if !self.shared.service_waits.is_empty() {
+                    changed.insert(id);
+                }
             }
+            touched.extend(self.grant_services(&changed));
             touched.extend(core::iter::from_fn(|| self.shared.broadcasts.next_woken()));
             let places = self.config.parallel_destroys;
             if touched.is_empty() {
@@ -424,6 +454,8 @@ impl Agent {
                 if self.shutdown.is_none() {
                     touched = self.schedule(now, due);
                 }
+            } else if self.shutdown.is_none() && self.node_life.take_due() {
+                touched = self.drain_on(now);
             } else if known && core::mem::take(&mut self.collect_due) {
                 // What jobs still need of what ended is known when they were planned.
                 touched = self.collect(now);

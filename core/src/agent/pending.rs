@@ -12,6 +12,7 @@ use crate::claims::Ungranted;
 use crate::ids::{AllocId, JobKey, TaskKey};
 use crate::model::task::Stage;
 use crate::op::Op;
+use crate::task::hooks::wait_for::WaitFor;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::time::Instant;
 
@@ -38,6 +39,8 @@ pub enum Wait {
     Store,
     /// The node, for a report of a probe, a driver or a plugin.
     Node,
+    /// The drain of the node, for the allocations that are left to end.
+    Drain,
     /// A job.
     Job(JobKey, JobWait),
     /// An allocation.
@@ -79,6 +82,8 @@ pub enum AllocWait {
 pub enum TaskWait {
     /// The lifecycle stage in which it runs.
     Stage,
+    /// Services that are to be healthy.
+    Services,
     /// Its prestart hooks.
     Prestart,
     /// The driver, to start it.
@@ -117,9 +122,10 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wait::Store => f.write_str("the store waits for a commit"),
-            Wait::Node => {
-                f.write_str("the node waits for a report of a probe, a driver or a plugin")
-            }
+            Wait::Node => f.write_str(
+                "the node waits for a report of a probe, a driver or a plugin, or for a volume",
+            ),
+            Wait::Drain => f.write_str("the drain of the node waits for allocations to end"),
             Wait::Job(key, wait) => write!(f, "job {key} waits for {wait}"),
             Wait::Alloc(id, wait) => write!(f, "alloc {} waits for {wait}", id.short()),
             Wait::Task(key, wait) => {
@@ -163,6 +169,7 @@ impl fmt::Display for TaskWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TaskWait::Stage => "its lifecycle stage",
+            TaskWait::Services => "services to be healthy",
             TaskWait::Prestart => "its prestart hooks",
             TaskWait::Start => "the driver's start",
             TaskWait::Recovery => "the driver's search for its launch",
@@ -184,6 +191,9 @@ impl Agent {
         }
         for op in self.machine.awaited() {
             pending.add(Wait::Node, self.until(op));
+        }
+        if self.node_life.record.drain.is_some() {
+            pending.add(Wait::Drain, self.node_life.deadline());
         }
         for key in self.local.jobs.keys() {
             for (wait, until) in self.waits_of_job(key) {
@@ -272,6 +282,9 @@ pub(super) fn of_task(task: &TaskRunner) -> Option<TaskWait> {
         // What comes after the end waits for the end; that is rest.
         TaskPhase::Waiting if task.spec().stage() == Stage::Poststop => None,
         TaskPhase::Waiting => Some(TaskWait::Stage),
+        TaskPhase::Preparing(_) if task.prestart_hook() == Some(WaitFor::NAME) => {
+            Some(TaskWait::Services)
+        }
         TaskPhase::Preparing(_) => Some(TaskWait::Prestart),
         TaskPhase::Starting(_) => Some(TaskWait::Start),
         TaskPhase::Recovering(_) => Some(TaskWait::Recovery),

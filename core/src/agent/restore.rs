@@ -17,6 +17,7 @@ impl Agent {
         }
         self.local.deployments = saved.deployments.clone();
         self.local.variables = Arc::new(saved.variables.clone());
+        self.local.namespaces = saved.namespaces.clone();
         self.restore_submissions(saved);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let meta = Meta {
@@ -39,8 +40,11 @@ impl Agent {
             self.allocs.insert(record.id, runner);
         }
         self.restore_collected(saved);
+        self.restore_volumes(saved, now);
         self.restore_disks(saved);
         self.restore_launches(saved, now);
+        self.restore_node(saved, now);
+        self.follow_scheduler_config();
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
         if !jobs.is_empty() {
@@ -48,6 +52,16 @@ impl Agent {
         }
         let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
         self.settle(now, all);
+    }
+
+    /// Volumes are on the node again, and what was being made or removed goes on.
+    fn restore_volumes(&mut self, saved: &Saved, now: Now) {
+        if saved.volumes.is_empty() {
+            return;
+        }
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        self.machine.volumes.restore(&mut cx, &saved.volumes);
+        self.config.node.host_volumes = self.machine.volumes.on_node();
     }
 
     /// Records of allocations whose job's version is not there are nobody's.
@@ -103,13 +117,19 @@ pub(super) fn last_index(saved: &Saved) -> u64 {
     let variables = saved.variables.values().map(|one| one.meta.modify_index);
     let collected = saved.collected.values().map(|one| one.alloc.modify_index);
     let periodic = saved.periodic.values().map(|one| one.modify_index);
+    let node = saved.node.iter().map(|node| node.modify_index);
+    let volumes = saved.volumes.values().map(|one| one.modify_index);
+    let namespaces = saved.namespaces.values().map(|one| one.modify_index);
     let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
+        .chain(volumes)
+        .chain(namespaces)
         .chain(periodic)
         .chain(collected)
         .chain(evals)
         .chain(deployments)
         .chain(variables)
+        .chain(node)
         .chain(meta)
         .max()
         .unwrap_or(0)
@@ -157,7 +177,17 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
     let periodic = saved.periodic.iter();
     let periodic =
         periodic.map(|(k, one)| (Key::Periodic(k.clone()), Record::Periodic(one.clone())));
-    meta.chain(jobs)
+    let node = saved.node.iter();
+    let node = node.map(|one| (Key::Node, Record::Node(one.clone())));
+    let volumes = saved.volumes.iter();
+    let volumes = volumes.map(|(id, one)| (Key::Volume(*id), Record::Volume(one.clone())));
+    let namespaces = saved.namespaces.iter();
+    let namespaces =
+        namespaces.map(|(k, one)| (Key::Namespace(k.clone()), Record::Namespace(one.clone())));
+    meta.chain(node)
+        .chain(volumes)
+        .chain(namespaces)
+        .chain(jobs)
         .chain(periodic)
         .chain(evals)
         .chain(deployments)

@@ -170,6 +170,10 @@ fn registered(
         Some(task) => task.to_string(),
         None => format!("group-{}", alloc.group),
     };
+    let tags = match &service.canary_tags {
+        tags if alloc.canary && !tags.is_empty() => tags,
+        _ => &service.tags,
+    };
     Some(Registration {
         id: format!("_nomad-task-{}-{owner}-{name}-{}", alloc.id, service.port),
         task: task.cloned(),
@@ -178,7 +182,7 @@ fn registered(
         node: node.id,
         datacenter: node.datacenter.clone(),
         alloc: alloc.id,
-        tags: service.tags.iter().map(|tag| text(tag)).collect(),
+        tags: tags.iter().map(|tag| text(tag)).collect(),
         address,
         port,
         create_index: alloc.create_index,

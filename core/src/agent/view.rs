@@ -21,6 +21,7 @@ use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::placement::PlacementFailure;
+use crate::model::scheduler::SchedulerRecord;
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
@@ -29,7 +30,10 @@ use crate::scheduler::DryRun;
 use crate::scheduler::gc_snapshot::job_status;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
+use crate::store::namespace::NamespaceRecord;
+use crate::store::node::NodeRecord;
 use crate::store::record::{AllocRecord, JobRecord};
+use crate::store::volume::VolumeRecord;
 use crate::time::{Instant, Now, Timestamp};
 
 /// The agent, to look at.
@@ -51,6 +55,11 @@ impl<'a> View<'a> {
         self.agent.shared.index
     }
 
+    /// How jobs are taken in and placed, and since when; index 0 if it is as the configuration says.
+    pub fn scheduler_config(self) -> SchedulerRecord {
+        self.agent.scheduler_config()
+    }
+
     /// Whose jobs may preempt jobs of lower priority.
     pub fn preemption(self) -> Preemption {
         self.agent.config.preemption
@@ -59,6 +68,16 @@ impl<'a> View<'a> {
     /// This node.
     pub fn node(self) -> &'a Node {
         &self.agent.config.node
+    }
+
+    /// What people decided about this node.
+    pub fn node_record(self) -> &'a NodeRecord {
+        &self.agent.node_life.record
+    }
+
+    /// The operator's keys of this node, as its configuration gives them.
+    pub fn configured_meta(self) -> &'a BTreeMap<String, String> {
+        &self.agent.node_life.configured_meta
     }
 
     /// What is known of the machine.
@@ -212,6 +231,11 @@ impl<'a> View<'a> {
         self.agent.shortage(job, group)
     }
 
+    /// The allocations that use a volume, or may still write to it.
+    pub fn users_of_volume(self, volume: &VolumeRecord) -> Vec<AllocId> {
+        self.agent.users_of_volume(volume)
+    }
+
     /// For which groups of a job there is no place, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, PlacementFailure)] {
         self.agent
@@ -343,6 +367,24 @@ impl<'a> View<'a> {
     /// Every variable, by name.
     pub fn variables(self) -> &'a Arc<BTreeMap<VariableKey, Arc<Variable>>> {
         &self.agent.local.variables
+    }
+
+    /// All namespaces, by name: `default`, those of the configuration, and those that somebody made.
+    pub fn namespaces(self) -> BTreeMap<Arc<str>, Arc<NamespaceRecord>> {
+        self.agent.namespaces()
+    }
+
+    /// Whether there is this namespace.
+    pub fn has_namespace(self, name: &str) -> bool {
+        self.agent.has_namespace(name)
+    }
+
+    /// Whether there is a job's namespace, and lets it use what it uses.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_home(self, job: &Job) -> Result<(), String> {
+        self.agent.check_home(job)
     }
 
     /// Whether services whose provider is Consul are run as the node's own.

@@ -116,7 +116,10 @@ pub fn is_older(one: &AllocRecord, other: &AllocRecord) -> bool {
 
 /// Whether two allocations are for the same copy of a group.
 pub fn is_same_slot(one: &AllocRecord, other: &AllocRecord) -> bool {
-    one.index == other.index && one.group == other.group && one.job == other.job
+    one.index == other.index
+        && one.lane == other.lane
+        && one.group == other.group
+        && one.job == other.job
 }
 
 /// Everything that an allocation claims of which there is one.

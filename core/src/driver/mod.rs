@@ -1,7 +1,9 @@
 //! Drivers: what starts a task's process.
 
+pub mod capabilities;
 pub(crate) mod coerce;
 pub mod config;
+pub mod isolation;
 pub mod reported;
 pub mod schema;
 pub mod spec;

@@ -10,6 +10,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
+use super::capabilities::Capabilities;
 use super::coerce::{blocks_of, bool_of, port_pair, span_of, text_of, whole_of};
 use crate::interpolate::has_reference;
 use crate::model::value::Value;
@@ -110,6 +111,10 @@ pub enum Rule {
     Command,
     /// A path that begins with `/`; empty is the same as not given.
     AbsolutePath,
+    /// One of these; empty is the same as not given.
+    OneOf(&'static [&'static str]),
+    /// A list of names of capabilities.
+    Capabilities,
     /// A number from the first to the second.
     Range(i64, i64),
     /// `label:port`; empty is the same as not given.
@@ -233,11 +238,14 @@ impl Checker {
             Kind::Duration => text_of(value).map(|text| self.duration(&text, &path)),
             Kind::ListOfString => value.as_list().map(|items| {
                 let items = items.iter().enumerate();
-                self.texts(items.map(|(i, v)| (format!("{path}[{i}]"), v)));
+                self.texts(field.rule, items.map(|(i, v)| (format!("{path}[{i}]"), v)));
             }),
             Kind::MapOfString => blocks_of(value).map(|blocks| {
                 let entries = blocks.into_iter().flatten();
-                self.texts(entries.map(|(k, v)| (format!("{path}[{}]", quote(k)), v)));
+                self.texts(
+                    Rule::None,
+                    entries.map(|(k, v)| (format!("{path}[{}]", quote(k)), v)),
+                );
             }),
             Kind::Block(fields) => {
                 blocks_of(value).map(|blocks| self.block(fields, &blocks, &path))
@@ -273,10 +281,12 @@ impl Checker {
         self.problem(path, format!("expected {expected}, found {found}"));
     }
 
-    fn texts<'a>(&mut self, items: impl Iterator<Item = (String, &'a Value)>) {
+    fn texts<'a>(&mut self, rule: Rule, items: impl Iterator<Item = (String, &'a Value)>) {
         for (path, item) in items {
             match text_of(item) {
-                Some(text) => self.text_rule(Rule::None, &text, &path),
+                // What it will be is seen when its references are replaced.
+                Some(_) if self.may_become_anything(item) => {}
+                Some(text) => self.text_rule(rule, &text, &path),
                 None => self.type_mismatch(path, "a string", item),
             }
         }
@@ -304,10 +314,25 @@ impl Checker {
             Rule::AbsolutePath if !text.is_empty() && !text.starts_with('/') => {
                 "must be an absolute path"
             }
+            Rule::OneOf(known) if !text.is_empty() && !known.contains(&text) => {
+                let message = format!("must be {}, is {}", known.join(" or "), quote(text));
+                return self.problem(path.to_owned(), message);
+            }
+            Rule::Capabilities => {
+                if let Err(why) = Capabilities::named([text]) {
+                    self.problem(path.to_owned(), why);
+                }
+                return;
+            }
             Rule::PortPair if !text.is_empty() && port_pair(text).is_none() => {
                 "must be a label and a port number, such as http:8080"
             }
-            Rule::None | Rule::Command | Rule::AbsolutePath | Rule::PortPair | Rule::Range(..) => {
+            Rule::None
+            | Rule::Command
+            | Rule::AbsolutePath
+            | Rule::OneOf(_)
+            | Rule::PortPair
+            | Rule::Range(..) => {
                 if !text.contains('\0') {
                     return;
                 }
@@ -323,7 +348,13 @@ impl Checker {
                 let message = format!("must be from {from} to {to}, is {number}");
                 self.problem(path.to_owned(), message);
             }
-            Rule::None | Rule::Command | Rule::AbsolutePath | Rule::Range(..) | Rule::PortPair => {}
+            Rule::None
+            | Rule::Command
+            | Rule::AbsolutePath
+            | Rule::OneOf(_)
+            | Rule::Capabilities
+            | Rule::Range(..)
+            | Rule::PortPair => {}
         }
     }
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
-    AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Slot, TaskKey, TaskName,
+    AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Slot, TaskKey, TaskName, VolumeId,
 };
 use crate::model::event::TaskEvent;
+use crate::model::notice::Notice;
 use crate::model::variable::VariableMeta;
+use crate::model::volume::Directory;
 use crate::op::Op;
 use crate::store::{Batch, CommitId};
 use crate::work::HookWork;
@@ -119,6 +121,15 @@ pub enum NodeEffect {
         /// A second, since 1970, before and after which it is wanted as far as it is known.
         around: i64,
     },
+    /// Make, find or remove the directory of a volume. Doing it twice is doing it once.
+    Volume {
+        /// The operation.
+        op: Op,
+        /// Which.
+        volume: VolumeId,
+        /// What to do.
+        work: VolumeWork,
+    },
     /// Tell of this plugin's devices, in the same way.
     WatchDevices {
         /// The operation.
@@ -135,10 +146,30 @@ impl NodeEffect {
             NodeEffect::Probe { op, .. }
             | NodeEffect::MeasureDiskUsage { op }
             | NodeEffect::LookUpTimeZone { op, .. }
+            | NodeEffect::Volume { op, .. }
             | NodeEffect::WatchDriver { op, .. }
             | NodeEffect::WatchDevices { op, .. } => *op,
         }
     }
+}
+
+/// What is done for a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum VolumeWork {
+    /// Make its directory, which bears its id.
+    Make(Directory),
+    /// Find the directory of one that is registered.
+    Find {
+        /// Where it is.
+        path: String,
+    },
+    /// Leave the directory of one that was registered as it is.
+    Leave {
+        /// Where it is.
+        path: String,
+    },
+    /// Remove its directory, with all that is in it.
+    Remove,
 }
 
 /// What the store is asked.
@@ -181,10 +212,30 @@ pub enum Reply {
         /// The state's index.
         index: u64,
     },
+    /// A roll-out was changed.
+    Deployment {
+        /// The evaluation that followed.
+        eval: Option<EvalId>,
+        /// The state's index.
+        index: u64,
+        /// The version that came back, if one did.
+        reverted: Option<u64>,
+    },
     /// Another node may take over the job: it awaits these, and fetches their disks, which are kept for it.
     HandedOver(Vec<(Slot, AllocId)>),
+    /// The volume is there, or is being made.
+    Volume(VolumeId),
     /// The variable is put.
     Variable(VariableMeta),
+    /// What people decided about the node is another thing than before, or what it was.
+    NodeChanged {
+        /// The evaluations of the jobs that may be placed now.
+        evals: Vec<EvalId>,
+        /// The state's index of the latest of them; 0 if there is none.
+        eval_index: u64,
+        /// The state's index of the change; 0 if there was none.
+        index: u64,
+    },
     /// It is done, or under way.
     Done {
         /// The state's index.
@@ -203,6 +254,8 @@ pub enum Refusal {
     Conflict(String),
     /// It can never be done.
     Invalid(String),
+    /// A setting forbids it.
+    Forbidden(String),
 }
 
 /// The story as it happens.
@@ -212,4 +265,6 @@ pub enum Notification {
     Event(TaskKey, Arc<TaskEvent>),
     /// The state's index rose: whoever looks again may see something new.
     Index(u64),
+    /// Something that operators are told and no record says; only if the configuration wants notices.
+    Notice(Arc<Notice>),
 }

@@ -27,10 +27,12 @@ const CLEANED: &[&str] = &[
     "NOMAD_PORT_",
     "NOMAD_HOST_PORT_",
     "NOMAD_META_",
+    // Ours: Nomad has no such variables.
+    "NOMAD_VOLUME_",
 ];
 
 /// The name under which a task sees a variable: in `NOMAD_ADDR_`, `NOMAD_IP_`, `NOMAD_PORT_`,
-/// `NOMAD_HOST_PORT_` and `NOMAD_META_`, letters other than `A-Z`, `a-z`, `0-9`, `_` and `.`
+/// `NOMAD_HOST_PORT_`, `NOMAD_META_` and `NOMAD_VOLUME_`, letters other than `A-Z`, `a-z`, `0-9`, `_` and `.`
 /// become `_`. Every other name stays as it is, as in Nomad.
 pub fn clean_key(key: &str) -> String {
     if !CLEANED.iter().any(|prefix| key.starts_with(prefix)) {

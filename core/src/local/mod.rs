@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::placement::PlacementFailure;
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
+use crate::store::namespace::NamespaceRecord;
 use crate::store::record::JobRecord;
-use crate::time::Instant;
+use crate::time::{Instant, Timestamp};
 
 /// How many evaluations are kept of each job for people.
 pub const KEPT_EVALS: usize = 10;
@@ -47,6 +48,9 @@ pub struct Local {
     /// seen in this life of the agent.
     #[serde(with = "crate::pairs")]
     pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    /// Until when the roll-outs of groups have to make progress.
+    #[serde(with = "crate::pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub progress: BTreeMap<JobKey, BTreeMap<GroupName, Progress>>,
     /// When jobs have to be checked again.
     #[serde(with = "crate::pairs")]
     pub re_evaluate_at: BTreeMap<JobKey, Instant>,
@@ -56,6 +60,21 @@ pub struct Local {
     /// Variables. Shared, because whoever renders templates looks at all of them at once.
     #[serde(with = "crate::pairs::shared")]
     pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
+    /// Namespaces that somebody made or described.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespaces: BTreeMap<Arc<str>, Arc<NamespaceRecord>>,
+}
+
+/// Until when the roll-out of a group has to make progress, by the boot clock: decided when its last progress was
+/// first seen in this life of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Progress {
+    /// The roll-out.
+    pub deployment: DeploymentId,
+    /// When it last made progress.
+    pub since: Timestamp,
+    /// When it has failed without more.
+    pub at: Instant,
 }
 
 impl Local {

@@ -6,6 +6,7 @@ pub mod device;
 pub mod driver;
 pub mod fingerprint;
 pub mod stream;
+pub mod volumes;
 pub mod zones;
 
 use crate::model::node::NodeEvent;

@@ -135,6 +135,13 @@ pub struct Mount {
     pub host_path: String,
     /// Whether the task may not write to it.
     pub read_only: bool,
+    /// What happens to mounts that are made in it later: the driver's default if empty, else `private`,
+    /// `host-to-task` or `bidirectional`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub propagation_mode: String,
+    /// Its label for SELinux; the driver's default if empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub selinux_label: String,
 }
 
 /// A device node of the host that a task may use.

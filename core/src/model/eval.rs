@@ -1,9 +1,11 @@
 //! Evaluations and deployments, as they are reported.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::placement::PlacementFailure;
-use crate::ids::{DeploymentId, EvalId, JobKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
 use crate::time::Timestamp;
 
 /// Why a job was considered.
@@ -26,6 +28,10 @@ pub enum Trigger {
     QueuedAllocs,
     /// A time of a periodic job came.
     PeriodicJob,
+    /// An allocation was stopped because its node is drained.
+    NodeDrain,
+    /// The node takes new allocations again.
+    NodeUpdate,
 }
 
 impl Trigger {
@@ -40,6 +46,8 @@ impl Trigger {
             Trigger::Preemption => "preemption",
             Trigger::QueuedAllocs => "queued-allocs",
             Trigger::PeriodicJob => "periodic-job",
+            Trigger::NodeDrain => "node-drain",
+            Trigger::NodeUpdate => "node-update",
         }
     }
 }
@@ -116,6 +124,8 @@ pub struct Evaluation {
 pub enum DeploymentStatus {
     /// Under way.
     Running,
+    /// Under way, and nothing more is started until somebody says so.
+    Paused,
     /// Every allocation of the new version is healthy.
     Successful,
     /// An allocation did not become healthy in time.
@@ -125,10 +135,21 @@ pub enum DeploymentStatus {
 }
 
 impl DeploymentStatus {
+    /// Whether it may still go on.
+    pub fn is_active(self) -> bool {
+        match self {
+            DeploymentStatus::Running | DeploymentStatus::Paused => true,
+            DeploymentStatus::Successful
+            | DeploymentStatus::Failed
+            | DeploymentStatus::Cancelled => false,
+        }
+    }
+
     /// The name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             DeploymentStatus::Running => "running",
+            DeploymentStatus::Paused => "paused",
             DeploymentStatus::Successful => "successful",
             DeploymentStatus::Failed => "failed",
             DeploymentStatus::Cancelled => "cancelled",
@@ -136,10 +157,42 @@ impl DeploymentStatus {
     }
 }
 
+/// How the roll-out of one group goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupRollout {
+    /// How many copies of the new version run beside the old ones before any of these is replaced.
+    pub canaries: u32,
+    /// Since when the canaries are promoted: they are copies as all others, and the rest follows.
+    pub promoted: Option<Timestamp>,
+    /// Which these were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub promoted_canaries: Vec<AllocId>,
+}
+
+impl GroupRollout {
+    /// Whether nothing of the old version is replaced yet.
+    pub fn awaits_promotion(&self) -> bool {
+        self.canaries > 0 && self.promoted.is_none()
+    }
+}
+
 impl Deployment {
     /// Whether it may still go on.
     pub fn is_active(&self) -> bool {
-        self.status == DeploymentStatus::Running
+        self.status.is_active()
+    }
+
+    /// Whether canaries of a group are to be promoted before anything of the old version is replaced.
+    pub fn awaits_promotion(&self, group: &str) -> bool {
+        let group = self.groups.get(&GroupName::from(group));
+        group.is_some_and(GroupRollout::awaits_promotion)
+    }
+
+    /// The groups whose canaries are not promoted.
+    pub fn unpromoted(&self) -> impl Iterator<Item = (&GroupName, &GroupRollout)> {
+        let groups = self.groups.iter();
+        groups.filter(|(_, group)| group.awaits_promotion())
     }
 }
 
@@ -156,6 +209,19 @@ pub struct Deployment {
     pub status: DeploymentStatus,
     /// Why the status is what it is.
     pub description: String,
+    /// The groups that have canaries.
+    #[serde(
+        default,
+        with = "crate::pairs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub groups: BTreeMap<GroupName, GroupRollout>,
+    /// When it last went on after a pause: its time to make progress begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Timestamp>,
+    /// When it last changed.
+    #[serde(default)]
+    pub modify_time: Timestamp,
     /// The state's index when it was made.
     pub create_index: u64,
     /// The state's index of its last change.

@@ -12,6 +12,9 @@ use crate::time::{Span, Timestamp};
 /// How many events of a task are kept; older ones are dropped, as in Nomad.
 pub const MAX_EVENTS: usize = 10;
 
+/// How the message of a [`EventType::RestartSignaled`] begins where a check asked for the restart.
+pub const HEALTHCHECK: &str = "healthcheck: ";
+
 /// What happened to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EventType {

@@ -9,6 +9,7 @@ use super::policy::{ReschedulePolicy, RestartPolicy, UpdateStrategy};
 use super::scaling::ScalingPolicy;
 use super::task::Task;
 use super::value::Value;
+use super::volume::VolumeRequest;
 use crate::time::Span;
 
 /// Tasks that share a directory, a network and a fate.
@@ -41,8 +42,8 @@ pub struct TaskGroup {
     pub networks: Vec<Network>,
     /// What is told to service discovery.
     pub services: Vec<Value>,
-    /// Volumes by name.
-    pub volumes: BTreeMap<String, Value>,
+    /// Volumes of the node that its tasks use, by name.
+    pub volumes: BTreeMap<String, VolumeRequest>,
     /// Time between deregistering the services and killing the tasks.
     pub shutdown_delay: Option<Span>,
     /// The longest that an allocation of a batch job may run.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::volume::HostVolume;
 use crate::ids::NodeId;
 use crate::time::Timestamp;
 
@@ -35,6 +36,9 @@ pub struct Node {
     pub dynamic_ports: (u16, u16),
     /// The address at which ports are reachable.
     pub address: String,
+    /// Directories of the host that jobs may use, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_volumes: BTreeMap<String, HostVolume>,
 }
 
 /// Something that happened to a node, for people to read.

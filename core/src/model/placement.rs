@@ -8,7 +8,11 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::volume::VolumeLack;
 use crate::text::quote;
+
+/// Nomad's words for what a node lacks in volumes.
+const MISSING_VOLUMES: &str = "missing compatible host volumes";
 
 /// Why a copy of a group is not placed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -18,6 +22,10 @@ pub enum PlacementFailure {
     NoSuchGroup,
     /// The job is for other data centers: these.
     Datacenters(Vec<String>),
+    /// The node takes no new allocations.
+    Ineligible,
+    /// The node is drained, and takes no new allocations.
+    Draining,
     /// The driver of a task.
     Driver {
         /// Its name.
@@ -45,6 +53,8 @@ pub enum PlacementFailure {
         /// The port's name in the group.
         label: String,
     },
+    /// A volume of the host.
+    HostVolume(VolumeLack),
     /// Devices.
     Devices {
         /// How many.
@@ -104,6 +114,8 @@ pub struct Shortage {
 /// What a node lacks, as Nomad's API tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
+    /// The node takes no new allocations, so that it is not considered at all: why not.
+    NotReady(String),
     /// The job is for these data centers, so that the node is not considered at all.
     Datacenters(Vec<String>),
     /// A condition that the node does not fulfil, as commands put it between quotes.
@@ -117,6 +129,9 @@ impl PlacementFailure {
     pub fn lack(&self) -> Lack {
         match self {
             PlacementFailure::Datacenters(names) => Lack::Datacenters(names.clone()),
+            PlacementFailure::Ineligible | PlacementFailure::Draining => {
+                Lack::NotReady(self.to_string())
+            }
             PlacementFailure::Driver {
                 driver,
                 task,
@@ -142,6 +157,7 @@ impl PlacementFailure {
             PlacementFailure::Devices {
                 device, task, why, ..
             } => Lack::Filter(format!("missing device {device} for task {task}: {why}")),
+            PlacementFailure::HostVolume(_) => Lack::Filter(MISSING_VOLUMES.to_owned()),
             PlacementFailure::Shortage(short) => Lack::Dimension(short.to_string()),
             PlacementFailure::NoSuchGroup
             | PlacementFailure::HostNetwork { .. }
@@ -157,6 +173,15 @@ impl fmt::Display for PlacementFailure {
             PlacementFailure::Datacenters(names) => {
                 write!(f, "no node in datacenters {}", names.join(", "))
             }
+            PlacementFailure::Ineligible => f.write_str(
+                "the node is ineligible: it takes no new allocations until \
+                 \"node eligibility -enable -self\"",
+            ),
+            PlacementFailure::Draining => f.write_str(
+                "the node is drained: it takes no new allocations until that is called off with \
+                 \"node drain -disable -self\", or is complete and followed by \
+                 \"node eligibility -enable -self\"",
+            ),
             PlacementFailure::Driver {
                 driver,
                 task,
@@ -185,6 +210,7 @@ impl fmt::Display for PlacementFailure {
                      configuration says with host_network {network} {{ … }} which interface or cidr it is"
                 )
             }
+            PlacementFailure::HostVolume(lack) => write!(f, "{MISSING_VOLUMES}: {lack}"),
             PlacementFailure::Devices {
                 count,
                 device,

@@ -20,6 +20,8 @@ pub struct Service<'a> {
     pub task: &'a str,
     /// Its tags, with references.
     pub tags: Vec<&'a str>,
+    /// The same while its allocation is a canary; its tags if there are none.
+    pub canary_tags: Vec<&'a str>,
 }
 
 impl<'a> Service<'a> {
@@ -35,18 +37,19 @@ impl<'a> Service<'a> {
         if !ours {
             return None;
         }
-        let tags = field(block, "tags").and_then(Value::as_list);
+        let texts = |name| {
+            let list = field(block, name).and_then(Value::as_list);
+            let texts = list.into_iter().flatten();
+            texts.filter_map(Value::as_str).collect::<Vec<_>>()
+        };
         Some(Service {
             name: text("name"),
             port: text("port_label"),
             address: text("address"),
             address_mode: text("address_mode"),
             task: text("task_name"),
-            tags: tags
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect(),
+            tags: texts("tags"),
+            canary_tags: texts("canary_tags"),
         })
     }
 
@@ -59,6 +62,7 @@ impl<'a> Service<'a> {
     /// Whether anything of it refers to the environment or the node.
     pub fn has_references(&self) -> bool {
         let texts = self.tags.iter().chain([&self.name, &self.address]);
+        let texts = texts.chain(&self.canary_tags);
         texts.into_iter().any(|text| text.contains("${"))
     }
 }

@@ -12,6 +12,7 @@ use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::template::Template;
 use super::value::Value;
+use super::volume::VolumeMount;
 use crate::time::Span;
 
 /// One program of a group.
@@ -59,7 +60,7 @@ pub struct Task {
     /// Files to render before the start.
     pub templates: Vec<Template>,
     /// Volumes of the group to mount.
-    pub volume_mounts: Vec<Value>,
+    pub volume_mounts: Vec<VolumeMount>,
     /// Where a dispatched payload goes.
     pub dispatch_payload: Option<DispatchPayload>,
     /// Of Vault.
@@ -81,6 +82,17 @@ pub struct Task {
     pub scaling_policies: Vec<Value>,
     /// Not of the community edition.
     pub schedule: Option<Value>,
+    /// Services that must be healthy before it starts. Not Nomad's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wait_for: Vec<WaitFor>,
+}
+
+/// A service that must be healthy before a task starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct WaitFor {
+    /// Its name, in the namespace of the job.
+    pub service: String,
 }
 
 /// A command that an operator may run in a task by its name.

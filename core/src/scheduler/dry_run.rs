@@ -32,6 +32,8 @@ pub struct GroupChanges {
     pub place: u32,
     /// Ended, and not replaced.
     pub stop: u32,
+    /// Canaries that are made beside what they are to replace.
+    pub canary: u32,
     /// Updated as they run.
     pub in_place: u32,
     /// Ended and replaced, those included for which there is no place now.
@@ -90,7 +92,9 @@ impl DryRun {
                 let preempts = u32::try_from(new.evicts.len()).unwrap_or(u32::MAX);
                 let changes = self.group(new.record.group.as_str());
                 changes.preemptions += preempts;
-                if new.outdates {
+                if new.record.canary {
+                    changes.canary += 1;
+                } else if new.outdates {
                     changes.destructive += 1;
                 } else {
                     changes.place += 1;
@@ -98,8 +102,13 @@ impl DryRun {
                 self.preempts.extend(&new.evicts);
             }
             Action::Considered(_, unplaced) => self.unplaced = unplaced.clone(),
-            Action::EndRollout(..) | Action::Remove(_) | Action::Forget(_) | Action::Planned(_) => {
-            }
+            Action::EndRollout(..)
+            | Action::Promote(..)
+            | Action::Revert(..)
+            | Action::ProgressBy(..)
+            | Action::Remove(_)
+            | Action::Forget(_)
+            | Action::Planned(_) => {}
         }
     }
 

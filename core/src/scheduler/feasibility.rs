@@ -1,4 +1,4 @@
-//! Whether this node can run a group at all: its data center, its drivers, and the constraints.
+//! Whether this node can run a group at all: its data center, its drivers, its volumes, and the constraints.
 
 use super::NotPlaced;
 use crate::constraint;
@@ -7,7 +7,8 @@ use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::placement::PlacementFailure;
 
-/// Whether a node can run a group; `awaits_first_reports` if something may still be found on it.
+/// Whether a node can run the copy of a group of this index; `awaits_first_reports` if something may still be
+/// found on it.
 ///
 /// # Errors
 /// What it lacks.
@@ -16,6 +17,7 @@ pub fn admits(
     awaits_first_reports: bool,
     job: &Job,
     group: &TaskGroup,
+    index: u32,
 ) -> Result<(), NotPlaced> {
     if !constraint::datacenter_matches(&job.datacenters, &node.datacenter) {
         let wanted = PlacementFailure::Datacenters(job.datacenters.clone());
@@ -35,6 +37,7 @@ pub fn admits(
             });
         }
     }
+    check_volumes(node, group, index).map_err(NotPlaced::Failed)?;
     let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
     let constraints = job
         .constraints
@@ -43,6 +46,18 @@ pub fn admits(
         .chain(of_tasks);
     constraint::check_node(node, constraints)
         .map_err(|why| unless_unknown(awaits_first_reports, PlacementFailure::Constraint(why)))
+}
+
+/// Whether the node has the volumes that a copy asks for. They are known from the beginning: no report
+/// brings any.
+fn check_volumes(node: &Node, group: &TaskGroup, index: u32) -> Result<(), PlacementFailure> {
+    for wanted in group.volumes.values() {
+        let source = wanted.source_for(index);
+        let found = node.host_volumes.get(&*source);
+        let accepted = wanted.accepts(&source, found);
+        accepted.map_err(PlacementFailure::HostVolume)?;
+    }
+    Ok(())
 }
 
 /// This is why a group is not placed, if nobody may still report what it lacks.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::gc_snapshot::GcSnapshot;
 use crate::config::Retention;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
-use crate::model::eval::{DeploymentStatus, Evaluation};
+use crate::model::eval::Evaluation;
 use crate::model::job::Job;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Span, Timestamp};
@@ -170,7 +170,7 @@ impl<'a> Pass<'a> {
         let used: BTreeSet<DeploymentId> = current.chain(alive).collect();
         let mut old = Vec::new();
         for deployment in gc_snapshot.deployments.values() {
-            let over = deployment.status != DeploymentStatus::Running;
+            let over = !deployment.is_active();
             let job = jobs.get(&deployment.job);
             let version = job.and_then(|job| job.version(deployment.job_version));
             // When it ended is not remembered; its version was registered before that.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::reconcile;
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, Slot};
 use crate::model::alloc::{ClientStatus, DesiredStatus};
-use crate::model::eval::{Deployment, DeploymentStatus};
+use crate::model::eval::Deployment;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Timestamp;
@@ -67,13 +67,13 @@ impl<'a> GcSnapshot<'a> {
     pub(super) fn awaited_disks(&self, without: bool) -> BTreeSet<AllocId> {
         let may_take =
             |holder: &AllocRecord| without || !holder.finished || self.awaits_replacement(holder);
-        let awaited = self.disks.values().filter(|disk| {
-            let holder = disk.holder.and_then(|id| self.allocs.get(&id));
-            holder.is_some_and(|holder| may_take(holder))
+        // Where the holder is gone, the latest source is the next that may have taken over what the others have.
+        let awaited = self.disks.values().filter_map(|disk| {
+            let mut chain = disk.holder.iter().chain(&disk.sources);
+            let taker = self.allocs.get(chain.next()?)?;
+            may_take(taker).then_some(chain.copied())
         });
-        awaited
-            .flat_map(|disk| disk.sources.iter().copied())
-            .collect()
+        awaited.flatten().collect()
     }
 
     /// Whether the allocation's end still decides about a replacement.
@@ -85,7 +85,7 @@ impl<'a> GcSnapshot<'a> {
     /// forgotten, and the roll-out never be over.
     fn counts(&self, alloc: &AllocRecord) -> bool {
         let rollout = alloc.deployment.and_then(|id| self.deployments.get(&id));
-        rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Running)
+        rollout.is_some_and(|rollout| rollout.is_active())
     }
 }
 

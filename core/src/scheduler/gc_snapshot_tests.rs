@@ -188,6 +188,19 @@ fn disk_source_is_kept_while_holder_may_take_it() {
 }
 
 #[test]
+fn disk_sources_without_holder_go_latest_first() {
+    let disk = Disk {
+        holder: None,
+        sources: vec![AllocId(2), AllocId(1)],
+        ..Disk::default()
+    };
+    let world = World::of_ended([1, 2]).disk(1, disk);
+    let none = Goal { keep: 0, ..COUNTED };
+    assert_eq!(world.removed(none), [2], "it may never have got the disk");
+    assert_eq!(world.removed(ALL), [1, 2]);
+}
+
+#[test]
 fn expired_complete_batch_job_is_forgotten() {
     let world = World::of_ended([1]).batch_job([]);
     let limits = |jobs| {

@@ -13,11 +13,15 @@
 //!    what it claims, the choice of the claim is also the choice of whom it preempts (`preempting.rs`);
 //! 4. what is removed because the job is purged.
 //!
+//! While the node is ineligible or drained nothing is placed, so that what runs goes on; what a drain stops, and
+//! when, is no part of plans ([`drain`]).
+//!
 //! A plan sees what it decided for jobs before: their claims are taken. It ends after a job for which it
 //! ends an allocation: the jobs that follow ([`Plan::rest`]) are planned when it is known what that
 //! frees at once.
 
 pub mod collection;
+pub mod drain;
 mod dry_run;
 mod feasibility;
 pub mod garbage;
@@ -28,7 +32,8 @@ mod placing;
 pub mod ports;
 mod preempting;
 pub mod reconcile;
-mod rollout;
+mod rescheduling;
+pub mod rollout;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -44,8 +49,10 @@ pub use snapshot::{AllocState, Snapshot};
 
 use self::placing::Pass;
 use self::reconcile::{Changes, JobContext, Placement};
+use self::rollout::{Rollback, Verdict};
 use crate::cx::Rng;
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
+use crate::local::Progress;
 use crate::model::eval::DeploymentStatus;
 use crate::model::job::Job;
 use crate::model::placement::PlacementFailure;
@@ -68,7 +75,13 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A roll-out is over, for this reason. If it succeeded, its version is stable.
-    EndRollout(DeploymentId, DeploymentStatus, &'static str),
+    EndRollout(DeploymentId, DeploymentStatus, String),
+    /// The canaries of these groups are copies as all others from now on.
+    Promote(DeploymentId, Vec<GroupName>),
+    /// An earlier version of a job becomes its latest one.
+    Revert(JobKey, u64),
+    /// Until when the roll-outs of a job's groups have to make progress.
+    ProgressBy(JobKey, BTreeMap<GroupName, Progress>),
     /// An allocation is told to end, for this reason.
     Stop(AllocId, &'static str),
     /// An allocation takes this version as it is.
@@ -172,15 +185,40 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
 fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
     let snapshot = pass.snapshot;
     let allocs = snapshot.records_of(key);
-    let mut rollout_failed = rollout::failed_before(snapshot, record);
-    if let Some((id, status, why)) = rollout::verdict(snapshot, record, &allocs) {
-        rollout_failed |= status == DeploymentStatus::Failed;
-        pass.actions.push(Action::EndRollout(id, status, why));
+    let rollout = rollout::of(snapshot, record);
+    let mut status = rollout.map(|rollout| rollout.status);
+    if let Some(id) = rollout.map(|rollout| rollout.id) {
+        match rollout::verdict(snapshot, record, &allocs) {
+            Verdict::GoesOn => {}
+            Verdict::Promotes(groups) => {
+                // All else is planned for what is promoted then.
+                pass.actions.push(Action::Promote(id, groups));
+                return;
+            }
+            Verdict::Ends(DeploymentStatus::Failed, why) => {
+                let rollback = Rollback::of(record);
+                let (ended, words) = (DeploymentStatus::Failed, rollback.words(why));
+                pass.actions.push(Action::EndRollout(id, ended, words));
+                if let Rollback::To(stable) = rollback {
+                    // All else is planned for the version that comes back.
+                    pass.actions
+                        .push(Action::Revert(key.clone(), stable.version));
+                    return;
+                }
+                status = Some(ended);
+            }
+            Verdict::Ends(ended, why) => {
+                let why = why.to_owned();
+                pass.actions.push(Action::EndRollout(id, ended, why));
+                status = Some(ended);
+            }
+        }
     }
     let seen = JobContext {
         now: snapshot.now,
         due: snapshot.replaced_at.get(key),
-        rollout_failed,
+        rollout,
+        status,
     };
     let changes = reconcile::reconcile(record, &allocs, seen);
     let Changes {
@@ -200,6 +238,11 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
     pass.actions.push(Action::ReplaceAt(key.clone(), due));
     let unplaced = place_all(pass, key, record, place);
     pass.actions.push(Action::Considered(key.clone(), unplaced));
+    let progress = match status {
+        Some(DeploymentStatus::Running) => rollout::awaited_progress(pass, record, &allocs),
+        Some(_) | None => BTreeMap::new(),
+    };
+    pass.actions.push(Action::ProgressBy(key.clone(), progress));
     if record.purge {
         purge(pass, key, &allocs);
     }

@@ -81,6 +81,11 @@ impl<'a> Pass<'a> {
         self.ending.insert(id, record);
     }
 
+    /// The allocations that it makes so far.
+    pub(super) fn placed(&self) -> impl Iterator<Item = &AllocRecord> {
+        self.placed.iter().map(|(record, _)| record)
+    }
+
     /// The record of an allocation, as it is after what was decided.
     pub(super) fn record<'b>(&'b self, alloc: &AllocState<'a>) -> &'b AllocRecord {
         self.ending.get(&alloc.record.id).unwrap_or(alloc.record)
@@ -97,15 +102,21 @@ impl<'a> Pass<'a> {
         placement: Placement,
         may_preempt: bool,
     ) -> Result<NewAlloc, NotPlaced> {
-        let job = &record.job;
+        let latest = &record.job;
+        let job = placement.version.as_ref().unwrap_or(latest);
+        let deployment = record.deployment.filter(|_| placement.version.is_none());
         let group = job.group(placement.group.as_str());
         let group = group.ok_or(NotPlaced::Failed(PlacementFailure::NoSuchGroup))?;
+        if let Some(refusal) = self.snapshot.node_record.refusal() {
+            return Err(NotPlaced::Failed(refusal));
+        }
         let unknown = self.snapshot.awaits_first_reports;
-        admits(self.snapshot.node, unknown, job, group)?;
+        admits(self.snapshot.node, unknown, job, group, placement.index)?;
         let slot = Slot {
             job: key.clone(),
             group: placement.group.clone(),
             index: placement.index,
+            lane: placement.lane,
         };
         let claim = self.claim(group, &slot, &[]);
         let claim = claim.or_else(|why| {
@@ -120,10 +131,12 @@ impl<'a> Pass<'a> {
             id: self.rng.alloc_id(),
             name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
             index: placement.index,
+            lane: placement.lane,
+            canary: placement.canary,
             job: key.clone(),
             job_version: job.version,
             group: placement.group,
-            deployment: record.deployment,
+            deployment,
             previous: placement.previous,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),

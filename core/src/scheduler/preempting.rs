@@ -96,6 +96,10 @@ impl Pass<'_> {
         let capacity = &self.snapshot.capacity;
         let held = Held::by(self.holders(slot)).amounts;
         let missing = capacity.missing(held, Amounts::of(group, capacity.core_mhz));
+        // Of an earlier version that is placed again, the job's priority now counts: a job preempts nothing of
+        // its own.
+        let now = self.snapshot.jobs.get(&slot.job);
+        let own_priority = now.map_or(job.priority, |now| now.job.priority);
         let as_candidate = |alloc: &AllocState<'_>| {
             let record = self.record(alloc);
             let (has_port, has_device) = holds_some_of(record, group);
@@ -105,7 +109,7 @@ impl Pass<'_> {
             // runs again.
             let was_told = record.desired.is_terminal();
             let goes =
-                was_told || (!alloc.is_completing && priority <= job.priority - PREEMPTION_MARGIN);
+                was_told || (!alloc.is_completing && priority <= own_priority - PREEMPTION_MARGIN);
             let has_some = has_port || has_device || alloc.amounts.overlaps(missing);
             (goes && has_some).then_some(PreemptionCandidate {
                 order: (!was_told, priority, Reverse(record.create_index)),

@@ -1,13 +1,15 @@
 //! Reconciliation: what should run of a job, against what runs. A pure comparison.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::rescheduling::reschedule;
 use crate::ids::{AllocId, GroupName};
 use crate::model::alloc::{ClientStatus, DesiredStatus};
+use crate::model::eval::{Deployment, DeploymentStatus};
 use crate::model::group::TaskGroup;
 use crate::model::identity::RenewMode;
 use crate::model::job::{Job, JobType};
-use crate::model::policy::ReschedulePolicy;
 use crate::model::task::Task;
 use crate::model::template::ChangeMode;
 use crate::store::record::{AllocRecord, JobRecord};
@@ -40,6 +42,28 @@ pub struct Placement {
     /// Whether the one that it replaces runs an old version, and is ended once there is a place
     /// for this one.
     pub replaces_outdated: bool,
+    /// In which of the two places of the copy.
+    pub lane: u8,
+    /// Whether it runs beside what it is to replace, until it is promoted.
+    pub canary: bool,
+    /// The earlier version that it runs, if not the latest one.
+    pub version: Option<Arc<Job>>,
+}
+
+impl Placement {
+    /// A copy of the latest version, in the place of the allocation before it.
+    fn of(group: &GroupName, index: u32, previous: Option<&AllocRecord>) -> Placement {
+        Placement {
+            group: group.clone(),
+            index,
+            previous: previous.map(|alloc| alloc.id),
+            reschedules: Vec::new(),
+            replaces_outdated: false,
+            lane: previous.map_or(0, |alloc| alloc.lane),
+            canary: false,
+            version: None,
+        }
+    }
 }
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
@@ -54,8 +78,60 @@ pub struct JobContext<'a> {
     /// The times of the last comparison in this life of the agent ([`Changes::due`]): the wall clock
     /// may have been set since, and shall neither delay nor hurry a replacement.
     pub due: Option<&'a BTreeMap<AllocId, Instant>>,
-    /// Whether the roll-out of the latest version went wrong and goes no further.
-    pub rollout_failed: bool,
+    /// The roll-out of the latest version, if it has one.
+    pub rollout: Option<&'a Deployment>,
+    /// What it is from now on.
+    pub status: Option<DeploymentStatus>,
+}
+
+impl JobContext<'_> {
+    fn has_failed(&self) -> bool {
+        self.status == Some(DeploymentStatus::Failed)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.status == Some(DeploymentStatus::Paused)
+    }
+
+    /// Whether canaries of a group are not promoted, or never were.
+    fn is_unpromoted(&self, group: &TaskGroup) -> bool {
+        self.rollout
+            .is_some_and(|it| it.awaits_promotion(&group.name))
+    }
+
+    /// Whether nothing of an older version is replaced for the latest one.
+    fn stands(&self, group: &TaskGroup) -> bool {
+        self.has_failed() || self.starts_no_copy(group)
+    }
+
+    /// Whether no copy is made that was not there before.
+    fn starts_no_copy(&self, group: &TaskGroup) -> bool {
+        self.is_paused() || self.is_unpromoted(group)
+    }
+
+    /// The version that an allocation goes on with though it is not the latest one, and its group there.
+    fn serving<'b>(
+        &self,
+        record: &'b JobRecord,
+        group: &TaskGroup,
+        alloc: &AllocRecord,
+    ) -> Option<(&'b Arc<Job>, &'b TaskGroup)> {
+        if !self.starts_no_copy(group) || alloc.job_version == record.job.version {
+            return None;
+        }
+        let own = record.version(alloc.job_version)?;
+        Some((own, own.group(&group.name)?))
+    }
+
+    /// How many canaries of a group there shall be.
+    fn canaries(&self, record: &JobRecord, group: &TaskGroup) -> u32 {
+        let active = self.status.is_some_and(DeploymentStatus::is_active);
+        let rollout = self.rollout.filter(|_| active);
+        let name = GroupName::from(group.name.as_str());
+        let wanted = rollout.and_then(|rollout| rollout.groups.get(&name));
+        let wanted = wanted.filter(|one| one.awaits_promotion());
+        wanted.map_or(0, |one| one.canaries.min(copies(&record.job, group)))
+    }
 }
 
 /// Compares. `allocs` are all of this job's that still have records.
@@ -105,75 +181,182 @@ fn reconcile_group(
     allocs: &[&AllocRecord],
     seen: JobContext<'_>,
 ) {
-    let job = &record.job;
     let name = GroupName::from(group.name.as_str());
-    let mut latest: BTreeMap<u32, &AllocRecord> = BTreeMap::new();
-    for &alloc in allocs.iter().filter(|alloc| alloc.group == name) {
-        let place = latest.entry(alloc.index).or_insert(alloc);
-        if place.create_index < alloc.create_index {
-            *place = alloc;
-        }
-    }
-    let wanted = copies(job, group);
+    let of_group = || allocs.iter().copied().filter(|alloc| alloc.group == name);
+    let latest = latest_of(of_group().filter(|alloc| !alloc.canary));
+    let wanted = copies(&record.job, group);
     let excess = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
     plan.stop.extend(excess.map(|alloc| (alloc.id, NOT_NEEDED)));
+    // A canary that was promoted took the place of the one beside it.
+    let superseded = |alloc: &&&AllocRecord| {
+        let latest = latest.get(&alloc.index);
+        let other = latest.is_some_and(|latest| latest.lane != alloc.lane);
+        alloc.group == name && alloc.index < wanted && !alloc.canary && other
+    };
+    let superseded = wanted_to_run(allocs).filter(superseded);
+    plan.stop
+        .extend(superseded.map(|alloc| (alloc.id, NOT_NEEDED)));
 
     // Copies that are not wanted any more prove nothing, and nobody waits until they do.
     let remaining = latest.range(..wanted).map(|(_, alloc)| *alloc);
-    let mut replaceable = match seen.rollout_failed {
+    let mut replaceable = match seen.stands(group) {
         true => 0,
         false => rolling_limit(record, group, remaining),
     };
     for index in 0..wanted {
-        let place = |previous: Option<AllocId>, reschedules| Placement {
-            group: name.clone(),
-            index,
-            previous,
-            reschedules,
-            replaces_outdated: false,
-        };
         // Its last allocation is garbage-collected, or about to be; earlier ones may outlast it.
         if record.done.contains(&(name.clone(), index)) {
             continue;
         }
         let Some(alloc) = latest.get(&index) else {
-            plan.place.push(place(None, Vec::new()));
+            if !seen.starts_no_copy(group) {
+                plan.place.push(Placement::of(&name, index, None));
+            }
             continue;
         };
-        match verdict(record, group, alloc, seen) {
-            Verdict::Keep => {}
-            Verdict::Update => plan.update.push(alloc.id),
-            Verdict::Replace => {
-                // Who was preempted has not used up less of its budget for that.
-                let was_preempted = alloc.desired == DesiredStatus::Evict;
-                let times = if was_preempted {
-                    alloc.reschedules.clone()
-                } else {
-                    Vec::new()
-                };
-                plan.place.push(place(Some(alloc.id), times));
-            }
-            Verdict::Reschedule(at, times) => {
-                plan.due.insert(alloc.id, at);
-                plan.place.push(place(Some(alloc.id), times));
-            }
-            Verdict::Later(at) => {
-                plan.due.insert(alloc.id, at);
-            }
-            Verdict::Outdated if replaceable > 0 => {
-                replaceable -= 1;
-                plan.place.push(Placement {
-                    replaces_outdated: true,
-                    ..place(Some(alloc.id), Vec::new())
-                });
-            }
-            Verdict::Outdated => {}
+        if let Some((own, own_group)) = seen.serving(record, group, alloc) {
+            let new = serve(plan, own, own_group, alloc, seen);
+            plan.place.extend(new.map(|new| Placement {
+                version: Some(own.clone()),
+                ..new
+            }));
+            continue;
         }
+        let verdict = verdict(record, group, alloc, seen);
+        if let Some(new) = act_on(plan, verdict, &mut replaceable, alloc) {
+            plan.place.push(new);
+        }
+    }
+    reconcile_canaries(plan, record, group, of_group(), &latest, seen);
+}
+
+/// The latest allocation of each copy.
+fn latest_of<'a>(allocs: impl Iterator<Item = &'a AllocRecord>) -> BTreeMap<u32, &'a AllocRecord> {
+    let mut latest: BTreeMap<u32, &AllocRecord> = BTreeMap::new();
+    for alloc in allocs {
+        let place = latest.entry(alloc.index).or_insert(alloc);
+        if place.age() < alloc.age() {
+            *place = alloc;
+        }
+    }
+    latest
+}
+
+/// What comes of a verdict: at most one allocation to make.
+fn act_on(
+    plan: &mut Changes,
+    verdict: Verdict,
+    replaceable: &mut usize,
+    alloc: &AllocRecord,
+) -> Option<Placement> {
+    let place = |times: Vec<Timestamp>| Placement {
+        reschedules: times,
+        ..Placement::of(&alloc.group, alloc.index, Some(alloc))
+    };
+    match verdict {
+        Verdict::Keep => None,
+        Verdict::Update => {
+            plan.update.push(alloc.id);
+            None
+        }
+        Verdict::Replace => {
+            // Who was preempted has not used up less of its budget for that.
+            let was_preempted = alloc.desired == DesiredStatus::Evict;
+            Some(place(if was_preempted {
+                alloc.reschedules.clone()
+            } else {
+                Vec::new()
+            }))
+        }
+        Verdict::Reschedule(at, times) => {
+            plan.due.insert(alloc.id, at);
+            Some(place(times))
+        }
+        Verdict::Later(at) => {
+            plan.due.insert(alloc.id, at);
+            None
+        }
+        Verdict::Outdated if *replaceable > 0 => {
+            *replaceable -= 1;
+            Some(Placement {
+                replaces_outdated: true,
+                ..place(Vec::new())
+            })
+        }
+        Verdict::Outdated => None,
     }
 }
 
+/// What runs an older version goes on as it is: it is replaced by its own version's policies, if it ends.
+fn serve(
+    plan: &mut Changes,
+    own: &Job,
+    group: &TaskGroup,
+    alloc: &AllocRecord,
+    seen: JobContext<'_>,
+) -> Option<Placement> {
+    let verdict = match alloc.status {
+        // What replaced it ended for good, and is removed.
+        _ if alloc.next.is_some() => Verdict::Keep,
+        _ if alloc.desired.is_terminal() => Verdict::Replace,
+        ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown => Verdict::Keep,
+        ClientStatus::Complete | ClientStatus::Lost => Verdict::Replace,
+        ClientStatus::Failed => reschedule(own, group, alloc, seen),
+    };
+    act_on(plan, verdict, &mut 0, alloc)
+}
+
+/// Canaries run beside what they are to replace. Those that are not of use any more end.
+fn reconcile_canaries<'a>(
+    plan: &mut Changes,
+    record: &JobRecord,
+    group: &TaskGroup,
+    allocs: impl Iterator<Item = &'a AllocRecord>,
+    latest: &BTreeMap<u32, &AllocRecord>,
+    seen: JobContext<'_>,
+) {
+    let wanted = seen.canaries(record, group);
+    let (own, others): (Vec<_>, Vec<_>) = (allocs.filter(|alloc| alloc.canary))
+        .partition(|alloc| alloc.deployment == record.deployment && alloc.index < wanted);
+    let runs = |alloc: &&AllocRecord| alloc.desired == DesiredStatus::Run && !alloc.finished;
+    let unwanted = others.into_iter().filter(|alloc| runs(alloc));
+    let unwanted: Vec<_> = unwanted.map(|alloc| (alloc.id, NOT_NEEDED)).collect();
+    for stop in unwanted {
+        if !plan.stop.contains(&stop) {
+            plan.stop.push(stop);
+        }
+    }
+    let canaries = latest_of(own.into_iter());
+    let paused = seen.status == Some(DeploymentStatus::Paused);
+    for index in (0..wanted).filter(|_| !paused) {
+        let new = match canaries.get(&index) {
+            Some(alloc) => {
+                let verdict = verdict(record, group, alloc, seen);
+                act_on(plan, verdict, &mut 0, alloc)
+            }
+            None => {
+                let beside = latest.get(&index).map_or(0, |alloc| alloc.lane);
+                let name = GroupName::from(group.name.as_str());
+                Some(Placement {
+                    lane: 1 - beside.min(1),
+                    ..Placement::of(&name, index, None)
+                })
+            }
+        };
+        plan.place.extend(new.map(|new| Placement {
+            canary: true,
+            ..new
+        }));
+    }
+}
+
+/// Whether an allocation runs an old version and has to be replaced for this one.
+pub(super) fn is_outdated(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord) -> bool {
+    alloc.job_version != record.job.version && !fits(record, group, alloc)
+}
+
 /// What an allocation means for its place.
-enum Verdict {
+pub(super) enum Verdict {
     /// It fills its place, or did.
     Keep,
     /// It fills its place and takes the new version as it is.
@@ -318,108 +501,4 @@ fn rolling_limit<'a>(
         }
     }
     parallel.saturating_sub(unproved)
-}
-
-/// Whether and when a failed allocation is replaced, by the reschedule policy.
-fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: JobContext<'_>) -> Verdict {
-    let now = seen.now;
-    let Some(rules) = Rules::of(job, group.reschedule_policy.as_ref()) else {
-        return Verdict::Keep;
-    };
-    // As it was when it ended: what is not replaced then never is, however much later somebody looks.
-    let ended = alloc.modify_time;
-    // Of a clock that was set far back, times that are still to come say as little as old ones.
-    let recent = |time: &&Timestamp| {
-        let apart = (ended - **time).0.saturating_abs();
-        rules.unlimited || apart < rules.interval.0
-    };
-    let used = alloc.reschedules.iter().filter(recent).count();
-    if !rules.unlimited && used >= rules.attempts {
-        return Verdict::Keep;
-    }
-    let known = seen.due.and_then(|due| due.get(&alloc.id).copied());
-    let at = known.unwrap_or_else(|| {
-        let delay = rules.delay(alloc.reschedules.len());
-        let left = (alloc.modify_time + delay) - now.wall;
-        now.at + Span(left.0.clamp(0, delay.0.max(0)))
-    });
-    if at > now.at {
-        return Verdict::Later(at);
-    }
-    let mut times = alloc.reschedules.clone();
-    times.push(now.wall);
-    if times.len() > MAX_TIMES {
-        times.remove(0);
-    }
-    Verdict::Reschedule(at, times)
-}
-
-/// More times than this are not remembered: no delay function grows that long.
-const MAX_TIMES: usize = 64;
-
-/// A reschedule policy with nothing left open.
-struct Rules {
-    attempts: usize,
-    interval: Span,
-    base: Span,
-    function: String,
-    max_delay: Span,
-    unlimited: bool,
-}
-
-impl Rules {
-    /// The job type's rules of Nomad, overridden by what is written; none for jobs of which
-    /// every node has one.
-    fn of(job: &Job, written: Option<&ReschedulePolicy>) -> Option<Rules> {
-        let batch = match job.job_type {
-            JobType::System | JobType::Sysbatch => return None,
-            JobType::Service => false,
-            JobType::Batch => true,
-        };
-        let default = ReschedulePolicy::default();
-        let written = written.or(job.reschedule.as_ref()).unwrap_or(&default);
-        let unlimited = written
-            .unlimited
-            .unwrap_or(!batch && written.attempts.is_none());
-        let attempts = written.attempts.unwrap_or(i64::from(batch));
-        let function = if batch { "constant" } else { "exponential" };
-        Some(Rules {
-            attempts: usize::try_from(attempts).unwrap_or(0),
-            interval: written.interval.unwrap_or(Span::secs(24 * 3600)),
-            base: written
-                .delay
-                .unwrap_or(Span::secs(if batch { 5 } else { 30 })),
-            function: written
-                .delay_function
-                .clone()
-                .unwrap_or_else(|| function.to_owned()),
-            max_delay: written.max_delay.unwrap_or(Span::secs(3600)),
-            unlimited,
-        })
-    }
-
-    fn delay(&self, earlier: usize) -> Span {
-        let longest = if self.max_delay.is_zero() {
-            Span(i64::MAX)
-        } else {
-            self.max_delay
-        };
-        let factor = match self.function.as_str() {
-            "exponential" => 1_i64
-                .checked_shl(u32::try_from(earlier).unwrap_or(63))
-                .unwrap_or(0),
-            "fibonacci" => fibonacci(earlier),
-            _ => return self.base,
-        };
-        let factor = if factor <= 0 { i64::MAX } else { factor };
-        Span(self.base.0.saturating_mul(factor)).min(longest)
-    }
-}
-
-fn fibonacci(n: usize) -> i64 {
-    let (mut a, mut b) = (1_i64, 1_i64);
-    for _ in 0..n {
-        (a, b) = (b, a.saturating_add(b));
-    }
-    a
 }

@@ -7,10 +7,12 @@ use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::cx::Rng;
 use crate::device::choose::Offer;
-use crate::ids::{AllocId, DeploymentId, JobKey, Slot};
+use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, Slot};
+use crate::local::Progress;
 use crate::model::eval::Deployment;
 use crate::model::node::Node;
 use crate::store::disk::Disk;
+use crate::store::node::NodeRecord;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Now};
 
@@ -34,8 +36,12 @@ pub struct Snapshot<'a> {
     /// When failed allocations are replaced, as the last plan in this life of the agent said: the wall
     /// clock may have been set since, and shall neither delay nor hurry a replacement.
     pub replaced_at: &'a BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    /// Until when roll-outs have to make progress, as the last plan in this life of the agent said.
+    pub progress: &'a BTreeMap<JobKey, BTreeMap<GroupName, Progress>>,
     /// What is known of the node.
     pub node: &'a Node,
+    /// What people decided about it.
+    pub node_record: &'a NodeRecord,
     /// What it has of counted resources.
     pub capacity: Capacity,
     /// Devices that may be chosen from.

@@ -14,6 +14,7 @@ use crate::model::job::JobType;
 use crate::model::node::{DriverInfo, Node};
 use crate::model::policy::UpdateStrategy;
 use crate::model::task::Task;
+use crate::store::node::NodeRecord;
 use crate::store::record::AssignedPort;
 use crate::time::{Now, Timestamp};
 
@@ -21,12 +22,14 @@ use crate::time::{Now, Timestamp};
 #[derive(Default)]
 struct World {
     node: Node,
+    node_record: NodeRecord,
     jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
     allocs: BTreeMap<AllocId, AllocRecord>,
     disks: BTreeMap<Slot, Arc<Disk>>,
     allocs_of: BTreeMap<JobKey, BTreeSet<AllocId>>,
     replaced_at: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    progress: BTreeMap<JobKey, BTreeMap<GroupName, Progress>>,
     capacity: Capacity,
     preempting: bool,
     unknown: bool,
@@ -156,7 +159,9 @@ impl World {
             allocs_of: &self.allocs_of,
             disks: &self.disks,
             replaced_at: &self.replaced_at,
+            progress: &self.progress,
             node: &self.node,
+            node_record: &self.node_record,
             capacity: self.capacity.clone(),
             offers: Vec::new(),
             awaits_first_reports: self.unknown,
@@ -177,6 +182,9 @@ fn placed(plan: &Plan) -> Vec<&NewAlloc> {
     let placed = plan.actions.iter().filter_map(|action| match action {
         Action::Place(new) => Some(&**new),
         Action::EndRollout(..)
+        | Action::Promote(..)
+        | Action::Revert(..)
+        | Action::ProgressBy(..)
         | Action::Stop(..)
         | Action::Update(..)
         | Action::ReplaceAt(..)
@@ -192,6 +200,9 @@ fn failures(plan: &Plan) -> Vec<String> {
     let of = |action: &Action| match action {
         Action::Considered(_, unplaced) => unplaced.failed.clone(),
         Action::EndRollout(..)
+        | Action::Promote(..)
+        | Action::Revert(..)
+        | Action::ProgressBy(..)
         | Action::Stop(..)
         | Action::Update(..)
         | Action::ReplaceAt(..)
@@ -372,6 +383,9 @@ fn rollout_with_unhealthy_alloc_fails() {
         job_version: 0,
         status: DeploymentStatus::Running,
         description: String::new(),
+        groups: BTreeMap::new(),
+        resumed: None,
+        modify_time: Timestamp(0),
         create_index: 1,
         modify_index: 1,
     };
@@ -383,7 +397,7 @@ fn rollout_with_unhealthy_alloc_fails() {
         healthy: false,
         timestamp: Timestamp(0),
     });
-    let why = "Failed due to unhealthy allocations";
+    let why = "Failed due to unhealthy allocations".to_owned();
     let end = Action::EndRollout(rollout, DeploymentStatus::Failed, why);
     assert!(world.plan(&[&web]).actions.contains(&end));
 }

@@ -56,6 +56,7 @@ impl Saved {
                     job: key.clone(),
                     group: handed.group,
                     index: handed.index,
+                    lane: 0,
                 };
                 let (_, disk) = disks.entry(slot).or_default();
                 disk.replace_elsewhere(handed.from);

@@ -27,20 +27,26 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName};
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName, VolumeId};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
+use crate::store::namespace::NamespaceRecord;
+use crate::store::node::NodeRecord;
 use crate::store::periodic::PeriodicRecord;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
+use crate::store::volume::VolumeRecord;
 
 pub mod collected;
 pub mod disk;
 mod earlier;
+pub mod namespace;
+pub mod node;
 pub mod periodic;
 pub mod record;
+pub mod volume;
 
 /// The layout of the records that this version writes.
 pub const SCHEMA: u32 = 1;
@@ -76,6 +82,12 @@ pub enum Key {
     Submission(JobKey, u64),
     /// The launches of a periodic job.
     Periodic(JobKey),
+    /// What people decided about the node.
+    Node,
+    /// A host volume that was made or registered.
+    Volume(VolumeId),
+    /// A namespace that somebody made or described.
+    Namespace(Arc<str>),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -104,6 +116,12 @@ pub enum Record {
     Submission(Arc<Submission>),
     /// The launches of a periodic job.
     Periodic(Arc<PeriodicRecord>),
+    /// What people decided about the node.
+    Node(Arc<NodeRecord>),
+    /// A host volume that was made or registered.
+    Volume(Arc<VolumeRecord>),
+    /// A namespace that somebody made or described.
+    Namespace(Arc<NamespaceRecord>),
 }
 
 /// What concerns the node as a whole.
@@ -126,6 +144,9 @@ pub type Batch = BTreeMap<Key, Option<Record>>;
 pub struct Saved {
     /// What concerns the node as a whole.
     pub meta: Option<Arc<Meta>>,
+    /// What people decided about the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Arc<NodeRecord>>,
     /// Jobs.
     #[serde(with = "crate::pairs")]
     pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
@@ -161,6 +182,12 @@ pub struct Saved {
         with = "crate::pairs"
     )]
     pub periodic: BTreeMap<JobKey, Arc<PeriodicRecord>>,
+    /// Host volumes that were made or registered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<VolumeId, Arc<VolumeRecord>>,
+    /// Namespaces that somebody made or described.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespaces: BTreeMap<Arc<str>, Arc<NamespaceRecord>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -175,6 +202,15 @@ impl Saved {
         for (key, record) in records {
             match record {
                 Record::Meta(meta) => saved.meta = Some(meta),
+                Record::Node(node) => saved.node = Some(node),
+                Record::Volume(volume) => {
+                    saved.volumes.insert(volume.id, volume);
+                }
+                Record::Namespace(namespace) => {
+                    if let Key::Namespace(name) = key {
+                        saved.namespaces.insert(name, namespace);
+                    }
+                }
                 Record::Job(job) => {
                     if let Key::Job(key) = key {
                         saved.jobs.insert(key, job);

@@ -11,6 +11,7 @@ use crate::model::alloc::{
 };
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
+use crate::model::notice::Subject;
 use crate::model::remote::{RemotePrevious, Takeover};
 use crate::model::scaling::ScalingEvent;
 use crate::model::version::VersionTag;
@@ -126,6 +127,12 @@ pub struct AllocRecord {
     pub name: Arc<str>,
     /// Which copy of the group it is, from 0.
     pub index: u32,
+    /// In which of the two places of that copy: a canary is made in the one beside that of the old version.
+    #[serde(skip_serializing_if = "crate::ids::is_zero")]
+    pub lane: u8,
+    /// Whether it is a canary that is not promoted.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub canary: bool,
     /// Its job.
     pub job: JobKey,
     /// Which version of the job it runs.
@@ -155,6 +162,9 @@ pub struct AllocRecord {
     pub promised: Option<Timestamp>,
     /// The allocation that replaced it.
     pub next: Option<AllocId>,
+    /// Whether it ends because its node is drained.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub drained: bool,
     /// What is wanted of it.
     pub desired: DesiredStatus,
     /// Why that is wanted.
@@ -195,14 +205,35 @@ pub struct AllocRecord {
 }
 
 impl AllocRecord {
+    /// What a notice about it, or a task of it, is about.
+    pub fn subject(&self, task: Option<TaskName>) -> Subject {
+        Subject {
+            job: Some(self.job.clone()),
+            version: Some(self.job_version),
+            group: Some(self.group.clone()),
+            alloc: Some(self.id),
+            alloc_name: Some(self.name.clone()),
+            task,
+            deployment: self.deployment,
+        }
+    }
+
     /// Whether nothing more is to run: somebody wants it to end, or it did.
     pub fn is_terminal(&self) -> bool {
         self.desired.is_terminal() || self.status.is_terminal()
     }
 
+    /// By which the latest allocation of a copy is found: the version that it runs, and when it was made.
+    pub fn age(&self) -> (u64, u64) {
+        (self.job_version, self.create_index)
+    }
+
     /// Whether it is for this copy.
     pub fn is_for(&self, slot: &Slot) -> bool {
-        (&self.job, &self.group, self.index) == (&slot.job, &slot.group, slot.index)
+        self.index == slot.index
+            && self.lane == slot.lane
+            && self.group == slot.group
+            && self.job == slot.job
     }
 
     /// Which copy of which group it is.
@@ -211,6 +242,7 @@ impl AllocRecord {
             job: self.job.clone(),
             group: self.group.clone(),
             index: self.index,
+            lane: self.lane,
         }
     }
 }

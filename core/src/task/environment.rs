@@ -3,7 +3,7 @@
 //! Names and meanings are Nomad's, for drivers that isolate nothing and for ports of the
 //! host. From the weakest to the strongest:
 //!
-//! 1. directories, limits, ids and names, and ports (`NOMAD_*`);
+//! 1. directories, limits, ids and names, ports and volumes (`NOMAD_*`);
 //! 2. the meta of job, group and task, merged in this order (`NOMAD_META_*`);
 //! 3. what tasks see of the agent's own environment ([`super::host_env`]), where nothing bears the
 //!    name yet;
@@ -24,6 +24,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::volumes;
 use crate::ids::AllocId;
 use crate::interpolate::{Names, Piece, clean_key, pieces, replace};
 use crate::model::group::TaskGroup;
@@ -77,6 +78,8 @@ pub struct EnvInput<'a> {
     pub group: &'a TaskGroup,
     /// The task.
     pub task: &'a Task,
+    /// Whether its `memory_max` counts.
+    pub memory_oversubscription: bool,
     /// This node.
     pub node: &'a Node,
     /// The allocation's shared directory on the host.
@@ -106,6 +109,16 @@ pub fn environment(input: &EnvInput<'_>) -> BTreeMap<String, String> {
     for port in input.ports {
         add_port(&mut env, port);
     }
+    let index = input
+        .alloc_index
+        .and_then(|index| u32::try_from(index).ok());
+    let index = index.unwrap_or(0);
+    env.extend(volumes::variables(
+        input.node,
+        input.group,
+        input.task,
+        index,
+    ));
     add_meta(&mut env, input);
     for (key, value) in input.host_env {
         env.entry(key.clone()).or_insert_with(|| value.clone());
@@ -126,7 +139,7 @@ fn add_dirs_and_limits(env: &mut BTreeMap<String, String>, input: &EnvInput<'_>)
     set(env, "NOMAD_SECRETS_DIR", input.secrets_dir);
     let resources = &input.task.resources;
     set(env, "NOMAD_MEMORY_LIMIT", resources.memory_mb);
-    if resources.memory_max_mb > 0 {
+    if resources.memory_max_mb > 0 && input.memory_oversubscription {
         set(env, "NOMAD_MEMORY_MAX_LIMIT", resources.memory_max_mb);
     }
     set(env, "NOMAD_CPU_LIMIT", resources.cpu);

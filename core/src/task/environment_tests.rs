@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::task::Resources;
+use crate::model::volume::{HostVolume, VolumeMount, VolumeRequest};
 
 struct World {
     job: Job,
@@ -10,6 +11,7 @@ struct World {
     hooks: Vec<(String, String)>,
     host: Vec<(String, String)>,
     cores: String,
+    memory_oversubscription: bool,
 }
 
 fn pair(key: &str, value: &str) -> (String, String) {
@@ -41,6 +43,7 @@ fn world() -> World {
         hooks: Vec::new(),
         host: vec![pair("PATH", "/bin")],
         cores: String::new(),
+        memory_oversubscription: true,
     }
 }
 
@@ -54,6 +57,7 @@ impl World {
             parent_id: None,
             group: &self.group,
             task: &self.task,
+            memory_oversubscription: self.memory_oversubscription,
             node: &self.node,
             alloc_dir: "/a/alloc",
             task_dir: "/a/server/local",
@@ -89,6 +93,47 @@ fn missing_dispatch_meta_is_empty() {
     for (key, value) in [("WHY", ""), ("why", ""), ("WHO", "me"), ("who", "me")] {
         let found = env.get(&format!("NOMAD_META_{key}"));
         assert_eq!(found.map(String::as_str), Some(value), "{key}");
+    }
+}
+
+/// Drivers that come with the agent mount nothing, so their tasks are told the path on the host.
+#[test]
+fn volume_variable_is_path_that_task_can_use() {
+    let mut world = world();
+    let volume = |name: &str| HostVolume {
+        name: name.to_owned(),
+        path: format!("/srv/{name}"),
+        ..HostVolume::default()
+    };
+    let volumes = ["data", "own[2]"].map(|name| (name.to_owned(), volume(name)));
+    world.node.host_volumes = volumes.into();
+    for (name, source, per_alloc) in [
+        ("my-db", "data", false),
+        ("own", "own", true),
+        ("gone", "gone", false),
+    ] {
+        let request = VolumeRequest {
+            source: source.to_owned(),
+            per_alloc,
+            ..VolumeRequest::default()
+        };
+        world.group.volumes.insert(name.to_owned(), request);
+        world.task.volume_mounts.push(VolumeMount {
+            volume: name.to_owned(),
+            destination: format!("/in/{name}"),
+            ..VolumeMount::default()
+        });
+    }
+    for (driver, paths) in [
+        ("raw_exec", ["/srv/data", "/srv/own[2]"]),
+        ("someones_plugin", ["/in/my-db", "/in/own"]),
+    ] {
+        world.task.driver = driver.to_owned();
+        let env = world.env();
+        let found = |name: &str| env.get(name).map(String::as_str);
+        assert_eq!(found("NOMAD_VOLUME_my_db"), Some(paths[0]), "{driver}");
+        assert_eq!(found("NOMAD_VOLUME_own"), Some(paths[1]), "{driver}");
+        assert_eq!(found("NOMAD_VOLUME_gone"), None, "{driver}");
     }
 }
 
@@ -139,6 +184,8 @@ fn unset_limits_are_left_out_of_env() {
         Some("512")
     );
     assert_eq!(env.get("NOMAD_CPU_CORES").map(String::as_str), Some("0-1"));
+    world.memory_oversubscription = false;
+    assert_eq!(world.env().get("NOMAD_MEMORY_MAX_LIMIT"), None);
 }
 
 #[test]

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use super::environment::{self, EnvInput, PortBinding};
 use super::hooks::{PRESTART, TaskHook};
 use super::runner::{Phase, Scope, TaskRunner};
+use super::volumes;
 use crate::claims::resources::ranges;
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::driver::config::schema_for;
+use crate::driver::config::{ExecConfig, schema_for};
+use crate::driver::isolation::{DIRS, Profile, account, isolates};
 use crate::driver::schema;
 use crate::effect::{TaskConfig, request};
 use crate::ids::{LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
 use crate::model::task::{Resources, Task};
+use crate::model::value::Value;
 use crate::op::Failure;
 use crate::operations::Purpose;
 use crate::store::record::{AllocRecord, AssignedPort, Launch};
@@ -26,7 +29,7 @@ impl TaskRunner {
     /// Decides the launch id, remembers it, and only then asks the driver.
     pub(super) fn launch(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         let run = Run(self.record.runs.0.saturating_add(1));
-        let config = match self.task_config(cx, scope, run) {
+        let config = match self.start_config(cx, scope, run) {
             Ok(config) => Arc::new(config),
             Err(message) => {
                 let failure = Failure::fatal(message);
@@ -72,6 +75,20 @@ impl TaskRunner {
         self.clean_up(cx);
     }
 
+    /// What the driver needs for a start of this number, with the volumes that it mounts.
+    fn start_config(&self, cx: &Cx<'_>, scope: Scope<'_>, run: Run) -> Result<TaskConfig, String> {
+        let mut config = self.task_config(cx, scope, run)?;
+        let (group, task) = (self.spec.group(), self.spec.task());
+        if volumes::can_mount(&task.driver) {
+            let node = &cx.config.node;
+            let env = &config.env;
+            let mounted = volumes::mounted(node, group, task, scope.alloc.index)?;
+            let mounts = volumes::mounts(&mounted, &Names { env, node });
+            config.reserved.mounts.extend(mounts);
+        }
+        Ok(config)
+    }
+
     /// What the driver needs for a start of this number, or for what runs beside it.
     pub(super) fn task_config(
         &self,
@@ -80,7 +97,7 @@ impl TaskRunner {
         run: Run,
     ) -> Result<TaskConfig, String> {
         let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
-        let env = self.environment(cx, scope, PRESTART);
+        let env = self.environment_within(cx, scope, PRESTART);
         let names = Names {
             env: &env,
             node: &cx.config.node,
@@ -92,14 +109,19 @@ impl TaskRunner {
                 return Err(join(problems));
             }
         }
-        let (memory_limit, memory_reserved) = memory(&task.resources);
+        let profile = self.profile(cx.config, &config)?;
+        let resources = &task.resources;
+        let (memory_limit, memory_reserved) = match cx.config.memory_oversubscription {
+            true => memory(resources),
+            false => (bytes(resources.memory_mb), 0),
+        };
         Ok(TaskConfig {
             run,
             job: job.id.clone(),
             group: group.name.clone(),
             config,
             env,
-            user: task.user.clone(),
+            user: account(task).to_owned(),
             cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
             memory_limit,
             memory_reserved,
@@ -108,17 +130,46 @@ impl TaskRunner {
             device_env: (self.record.hooks_done.get(Devices.name()))
                 .cloned()
                 .unwrap_or_default(),
+            profile,
         })
     }
 
-    /// The task's variables, with those that these hooks gave.
+    /// How the task is isolated, if its driver does that.
+    fn profile(
+        &self,
+        config: &Config,
+        own: &BTreeMap<String, Value>,
+    ) -> Result<Option<Profile>, String> {
+        if !isolates(&self.spec.task().driver) {
+            return Ok(None);
+        }
+        let asked = ExecConfig::decode(own).map_err(join)?;
+        config.exec.profile(&asked).map(Some)
+    }
+
+    /// The task's variables, with those that these hooks gave, and with directories as the agent sees them.
     pub(crate) fn environment(
         &self,
         cx: &Cx<'_>,
         scope: Scope<'_>,
         hooks: &[&dyn TaskHook],
     ) -> BTreeMap<String, String> {
-        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks, None)
+        let dirs = dirs(cx.config, scope.alloc, &self.spec.task().name);
+        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks, None, dirs)
+    }
+
+    /// The same with directories as the task sees them.
+    pub(crate) fn environment_within(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        hooks: &[&dyn TaskHook],
+    ) -> BTreeMap<String, String> {
+        if !isolates(&self.spec.task().driver) {
+            return self.environment(cx, scope, hooks);
+        }
+        let dirs = DIRS.map(str::to_owned);
+        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks, None, dirs)
     }
 
     /// What the task's services may refer to: the ports that its driver reported too, but not what templates
@@ -128,7 +179,9 @@ impl TaskRunner {
         config: &Config,
         alloc: &AllocRecord,
     ) -> BTreeMap<String, String> {
-        self.environment_in(config, alloc, self.spec.task(), &[&Devices], self.network())
+        let task = self.spec.task();
+        let dirs = dirs(config, alloc, &task.name);
+        self.environment_in(config, alloc, task, &[&Devices], self.network(), dirs)
     }
 
     /// What the services of the group may refer to: what all tasks of it have in common.
@@ -137,7 +190,8 @@ impl TaskRunner {
         config: &Config,
         alloc: &AllocRecord,
     ) -> BTreeMap<String, String> {
-        let mut env = self.environment_in(config, alloc, &Task::default(), &[], None);
+        let (task, dirs) = (Task::default(), dirs(config, alloc, ""));
+        let mut env = self.environment_in(config, alloc, &task, &[], None, dirs);
         for of_a_task in [
             "NOMAD_TASK_NAME",
             "NOMAD_TASK_DIR",
@@ -157,8 +211,8 @@ impl TaskRunner {
         task: &Task,
         hooks: &[&dyn TaskHook],
         network: Option<&DriverNetwork>,
+        [alloc_dir, task_dir, secrets_dir]: [String; 3],
     ) -> BTreeMap<String, String> {
-        let root = alloc_root(config, alloc);
         let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
         let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
         let ports: Vec<PortBinding> = (alloc.ports.iter())
@@ -179,10 +233,11 @@ impl TaskRunner {
             parent_id: self.spec.job().parent(),
             group: self.spec.group(),
             task,
+            memory_oversubscription: config.memory_oversubscription,
             node: &config.node,
-            alloc_dir: &format!("{root}/alloc"),
-            task_dir: &format!("{root}/{}/local", task.name),
-            secrets_dir: &format!("{root}/{}/secrets", task.name),
+            alloc_dir: &alloc_dir,
+            task_dir: &task_dir,
+            secrets_dir: &secrets_dir,
             parent_cgroup: None,
             ports: &ports,
             cores: &cores,
@@ -197,6 +252,13 @@ impl Scope<'_> {
     pub(crate) fn root(&self, config: &Config) -> String {
         alloc_root(config, self.alloc)
     }
+}
+
+/// The directories of a task as the agent sees them: what its allocation shares, its own, its secrets.
+fn dirs(config: &Config, alloc: &AllocRecord, task: &str) -> [String; 3] {
+    let root = alloc_root(config, alloc);
+    let own = |name| format!("{root}/{task}/{name}");
+    [format!("{root}/alloc"), own("local"), own("secrets")]
 }
 
 fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {
@@ -223,10 +285,13 @@ fn join<T: ToString>(problems: Vec<T>) -> String {
 
 /// The hard limit and the reservation in bytes; 0 for none.
 fn memory(resources: &Resources) -> (u64, u64) {
-    let bytes = |mb: i64| u64::try_from(mb).unwrap_or(0).saturating_mul(1024 * 1024);
     match resources.memory_max_mb {
         0 => (bytes(resources.memory_mb), 0),
         -1 => (0, bytes(resources.memory_mb)),
         max => (bytes(max), bytes(resources.memory_mb)),
     }
+}
+
+fn bytes(mb: i64) -> u64 {
+    u64::try_from(mb).unwrap_or(0).saturating_mul(1024 * 1024)
 }

@@ -18,3 +18,4 @@ pub mod spec;
 mod stopping;
 mod templates;
 mod timers;
+pub mod volumes;

@@ -74,6 +74,7 @@ mod tests {
                 host_path: host.to_owned(),
                 task_path: task.to_owned(),
                 read_only: true,
+                ..Mount::default()
             }],
             ..HookOutput::default()
         };

@@ -88,7 +88,8 @@ impl TaskRunner {
             | Purpose::Driver(_)
             | Purpose::Devices(_)
             | Purpose::DiskUsage
-            | Purpose::TimeZone(_) => {}
+            | Purpose::TimeZone(_)
+            | Purpose::Volume(_) => {}
         }
     }
 

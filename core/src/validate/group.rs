@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::policy::{check_reschedule, check_restart, check_update, not_negative};
-use super::{Report, check_constraints, check_meta, check_preferences, task};
+use super::{Report, check_constraints, check_meta, check_preferences, task, volume};
 use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::{Job, JobType};
 use crate::model::names;
@@ -67,13 +67,15 @@ fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
         check_reschedule(report, job.job_type, policy, &path);
     }
     if let Some(update) = &group.update {
-        check_update(report, update, &format!("{path}.update"));
+        let path = format!("{path}.update");
+        check_update(report, update, &path);
+        let is_service = job.job_type == JobType::Service;
+        report.unsupported(!is_service && update.canary > 0, &path, "canary");
     }
-    report.unsupported(!group.volumes.is_empty(), path, "volume");
+    volume::check_group(report, job, group, path);
     let connects = group.services.iter().any(task::needs_connect);
     report.unsupported(connects, path, "connect");
     super::service::check(report, group, None, path);
-    report.no_effect(group.migrate.is_some(), path, "migrate");
     report.no_effect(group.disconnect.is_some(), path, "disconnect");
     if let Some(scaling) = &group.scaling {
         check_scaling(report, scaling, group.wanted(), &format!("{path}.scaling"));

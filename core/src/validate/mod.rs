@@ -17,6 +17,8 @@ mod policy;
 mod service;
 mod task;
 mod template;
+mod volume;
+mod wait_for;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};

@@ -104,8 +104,6 @@ pub(super) fn check_update(report: &mut Report, update: &UpdateStrategy, path: &
             report.problem(format!("{path}.{name}"), "must not be negative");
         }
     }
-    report.unsupported(update.canary > 0, path, "canary");
-    report.no_effect(update.auto_revert, path, "auto_revert");
     if update.auto_promote && update.canary <= 0 {
         report.problem(
             format!("{path}.auto_promote"),

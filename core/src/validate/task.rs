@@ -44,6 +44,8 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::artifact::check(report, task, path);
     super::dispatch::check_file(report, job, task, path);
     super::identity::check(report, task, path);
+    super::volume::check_task(report, group, task, path);
+    super::wait_for::check(report, task, path);
     check_actions(report, task, path);
     check_unsupported(report, task, path);
     super::service::check(report, group, Some(task), path);
@@ -181,7 +183,6 @@ fn check_logs(report: &mut Report, group: &TaskGroup, task: &Task, path: &str) {
 fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
     for (given, block) in [
         (task.vault.is_some(), "vault"),
-        (!task.volume_mounts.is_empty(), "volume_mount"),
         (task.csi_plugin_config.is_some(), "csi_plugin"),
         (!task.secrets.is_empty(), "secret"),
         (task.schedule.is_some(), "schedule"),

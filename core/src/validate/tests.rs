@@ -7,6 +7,7 @@ mod service;
 mod support;
 mod task;
 mod template;
+mod volume;
 
 use super::*;
 use crate::model::group::{EphemeralDisk, Network, Port, TaskGroup};

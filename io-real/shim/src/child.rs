@@ -1,8 +1,10 @@
 //! The task's side of the fork: from a copy of the shim to the task's program.
 
+use crate::isolate::{self, Door};
+use crate::privileges;
 use crate::proc;
 use crate::signals;
-use crate::spec::{Fault, Start};
+use crate::spec::{Fault, More, Start};
 use crate::text::Text;
 use crate::wire::Step;
 use core::ffi::CStr;
@@ -24,14 +26,18 @@ pub struct Ends<'a> {
     pub null: &'a OwnedFd,
     /// Write ends: stdout, stderr.
     pub outputs: [&'a OwnedFd; 2],
+    /// The trees of its mounts, or who holds the namespaces that it enters.
+    pub more: &'a More,
+    /// Where the kernel put the number of the shim's arguments, and then the arguments.
+    pub arguments: *mut *mut u8,
 }
 
 /// Becomes the task, or reports on `link` why not.
 ///
 /// The program is executed only when the shim has said `go`, that is after the record names this
 /// process: no task ever runs whose pid is not on record.
-pub fn run(start: &Start, ends: &Ends<'_>, link: &OwnedFd) -> ! {
-    let fault = match prepare(start, ends) {
+pub fn run(start: &Start, ends: &Ends<'_>, door: Option<&Door>, link: &OwnedFd) -> ! {
+    let fault = match prepare(start, ends, door, link) {
         Err(fault) => fault,
         Ok(()) => {
             let mut go = [0];
@@ -41,6 +47,12 @@ pub fn run(start: &Start, ends: &Ends<'_>, link: &OwnedFd) -> ! {
             execute(start, ends.task_dir)
         }
     };
+    report(link, fault);
+    runtime::exit_group(127)
+}
+
+/// Tells the shim what went wrong.
+pub fn report(link: &OwnedFd, fault: Fault) {
     let mut report = [0; 12];
     for (place, word) in report.as_chunks_mut::<4>().0.iter_mut().zip([
         fault.step as u32,
@@ -50,11 +62,10 @@ pub fn run(start: &Start, ends: &Ends<'_>, link: &OwnedFd) -> ! {
         *place = word.to_le_bytes();
     }
     let _ = write(link, &report);
-    runtime::exit_group(127)
 }
 
-fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
-    setsid().map_err(Fault::at(Step::Session))?;
+/// Enters the task's control groups.
+pub fn join_groups(start: &Start) -> core::result::Result<(), Fault> {
     for (path, file) in (0..).zip(start.procs) {
         // The kernel reads 0 as "who writes this".
         proc::write_file(file, b"0").map_err(|errno| Fault {
@@ -63,6 +74,17 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
             path,
         })?;
     }
+    Ok(())
+}
+
+fn prepare(
+    start: &Start,
+    ends: &Ends<'_>,
+    door: Option<&Door>,
+    link: &OwnedFd,
+) -> core::result::Result<(), Fault> {
+    setsid().map_err(Fault::at(Step::Session))?;
+    join_groups(start)?;
     if let Some(score) = start.oom_score {
         let text = Text::new().push(if score < 0 { b"-" } else { b"" });
         let text = text.number(u64::from(score.unsigned_abs()));
@@ -81,10 +103,17 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
         let terminal = unsafe { BorrowedFd::borrow_raw(0) };
         ioctl_tiocsctty(terminal).map_err(Fault::at(Step::Stdio))?;
     }
-    become_user(start)?;
-    match start.work_dir {
-        Some(path) => chdir(path),
-        None => fchdir(ends.task_dir),
+    match (&start.isolation, door) {
+        (Some(isolation), Some(door)) => {
+            isolate::enter(door, isolation, link)?;
+            privileges::become_user(isolation, start)?;
+        }
+        _ => become_user(start)?,
+    }
+    match (start.work_dir, door) {
+        (Some(path), _) => chdir(path),
+        (None, None) => fchdir(ends.task_dir),
+        (None, Some(_)) => chdir(c"/"),
     }
     .map_err(Fault::at(Step::WorkDir))?;
     signals::reset();
@@ -108,7 +137,7 @@ fn stdio(ends: &Ends<'_>) -> Result<()> {
 }
 
 /// Groups go first: who has given up root cannot change them any more.
-fn become_user(start: &Start) -> core::result::Result<(), Fault> {
+pub fn become_user(start: &Start) -> core::result::Result<(), Fault> {
     if let Some(groups) = start.groups {
         set_thread_groups(groups).map_err(Fault::at(Step::Groups))?;
     }

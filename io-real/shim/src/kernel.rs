@@ -2,7 +2,9 @@
 
 use core::arch::asm;
 use rustix::event::PollFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{Errno, Result};
+use rustix::process::Pid;
 use rustix::runtime_448b8ad740e2a26f::KernelSigSet;
 
 #[cfg(target_arch = "x86_64")]
@@ -10,6 +12,10 @@ mod number {
     pub(super) const PPOLL: usize = 271;
     pub(super) const CLOCK_GETTIME: usize = 228;
     pub(super) const CLOSE_RANGE: usize = 436;
+    pub(super) const MOUNT_SETATTR: usize = 442;
+    pub(super) const CLONE: usize = 56;
+    pub(super) const SIGTIMEDWAIT: usize = 128;
+    pub(super) const SECCOMP: usize = 317;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -17,6 +23,10 @@ mod number {
     pub(super) const PPOLL: usize = 73;
     pub(super) const CLOCK_GETTIME: usize = 113;
     pub(super) const CLOSE_RANGE: usize = 436;
+    pub(super) const MOUNT_SETATTR: usize = 442;
+    pub(super) const CLONE: usize = 220;
+    pub(super) const SIGTIMEDWAIT: usize = 137;
+    pub(super) const SECCOMP: usize = 277;
 }
 
 /// # Safety
@@ -100,4 +110,66 @@ pub fn now_ns() -> u64 {
 pub unsafe fn close_inherited() {
     // SAFETY: as the caller promises. Before Linux 5.9 the call does not exist and nothing happens.
     let _ = unsafe { syscall(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]) };
+}
+
+/// Closes every descriptor from `first` to `last`.
+///
+/// # Safety
+/// Nothing in this process may use one of them any more.
+pub unsafe fn close_all(first: u32, last: u32) {
+    // SAFETY: as the caller promises.
+    let _ = unsafe {
+        syscall(
+            number::CLOSE_RANGE,
+            [first as usize, last as usize, 0, 0, 0],
+        )
+    };
+}
+
+/// Forks a child that is born in new namespaces. `None` in the child.
+///
+/// # Safety
+/// As for `fork`: there must be one thread.
+pub unsafe fn fork_into(namespaces: u32) -> Result<Option<Pid>> {
+    const SIGCHLD: usize = 17;
+    let flags = namespaces as usize | SIGCHLD;
+    // SAFETY: without a stack of its own the child goes on with a copy of this one, as after `fork`.
+    let pid = unsafe { syscall(number::CLONE, [flags, 0, 0, 0, 0])? };
+    Ok(Pid::from_raw(pid as i32))
+}
+
+/// Waits for a signal, all of which must be blocked. Its number.
+pub fn wait_signal() -> Option<i32> {
+    let all = KernelSigSet::all();
+    let set = core::ptr::from_ref(&all) as usize;
+    // SAFETY: the set (8 bytes) lives through the call, and nothing is asked but the number.
+    let signal = unsafe { syscall(number::SIGTIMEDWAIT, [set, 0, 0, 8, 0]) };
+    signal.ok().map(|signal| signal as i32)
+}
+
+/// Lets nobody write through a mount.
+pub fn make_read_only(tree: BorrowedFd<'_>) -> Result<()> {
+    const EMPTY_PATH: usize = 0x1000;
+    const READ_ONLY: u64 = 1;
+    // Attributes to set, to clear, propagation, user namespace.
+    let attributes = [READ_ONLY, 0, 0, 0];
+    let at = [
+        tree.as_raw_fd() as usize,
+        c"".as_ptr() as usize,
+        EMPTY_PATH,
+        attributes.as_ptr() as usize,
+        32,
+    ];
+    // SAFETY: path and attributes (32 bytes) live through the call.
+    unsafe { syscall(number::MOUNT_SETATTR, at).map(|_| ()) }
+}
+
+/// Loads a filter for system calls.
+pub fn load_filter(filter: &[u8]) -> Result<()> {
+    const SET_MODE_FILTER: usize = 1;
+    // An instruction has 8 bytes. The kernel reads a number of them, and a pointer at offset 8.
+    let program = [filter.len() / 8, filter.as_ptr() as usize];
+    let program = program.as_ptr() as usize;
+    // SAFETY: the kernel reads as many instructions as are there, at any alignment.
+    unsafe { syscall(number::SECCOMP, [SET_MODE_FILTER, 0, program, 0, 0]).map(|_| ()) }
 }

@@ -2,9 +2,10 @@
 
 use crate::child::{self, Ends};
 use crate::claim::Claim;
+use crate::isolate::{self, Door};
 use crate::kernel;
 use crate::proc;
-use crate::record::{Failure, State};
+use crate::record::{Failure, Process, State};
 use crate::spec::{Fault, Keep, Start};
 use crate::wire::Step;
 use rustix::fd::OwnedFd;
@@ -21,9 +22,27 @@ pub fn launch(
     ends: &Ends<'_>,
 ) -> Result<Pid, Fault> {
     claim.record.oom_base = keep.oom.map_or(0, proc::oom_kills);
-    let started = fork(claim, start, ends);
+    let started = begin(claim, start, ends);
     if let Err(fault) = started {
         fail(claim, fault);
+    }
+    started
+}
+
+/// Opens the namespaces of an isolated task first. They end with the process that holds them, if the task does
+/// not start.
+fn begin(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault> {
+    let Some(isolation) = &start.isolation else {
+        return fork(claim, start, ends, None);
+    };
+    let door = isolate::open(isolation, start, ends)?;
+    claim.record.holder = door.holder.map_or_else(Process::default, |holder| {
+        proc::identity(Pid::as_raw(Some(holder)))
+    });
+    let started = isolate::lead_next_child(&door, isolation)
+        .and_then(|()| fork(claim, start, ends, Some(&door)));
+    if started.is_err() {
+        isolate::end(&door);
     }
     started
 }
@@ -41,7 +60,12 @@ pub fn fail(claim: &mut Claim, fault: Fault) {
     claim.sync();
 }
 
-fn fork(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault> {
+fn fork(
+    claim: &mut Claim,
+    start: &Start,
+    ends: &Ends<'_>,
+    door: Option<&Door>,
+) -> Result<Pid, Fault> {
     let fault = Fault::at(Step::Fork);
     let pair = socketpair(
         AddressFamily::UNIX,
@@ -56,7 +80,7 @@ fn fork(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault>
             // Or the child would not see the shim's death, and would hold the record's lock.
             drop(mine);
             claim.abandon_copy();
-            child::run(start, ends, &its)
+            child::run(start, ends, door, &its)
         }
         Fork::ParentOf(pid) => {
             drop(its);
@@ -91,6 +115,21 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
     };
     let _ = waitpid(Some(pid), WaitOptions::empty());
     outcome
+}
+
+/// Hears from a child that only prepares something. All is well when it says that it was at step 0.
+pub fn prepared(link: &OwnedFd) -> Result<(), Fault> {
+    let mut report = [0; 12];
+    let broken = Fault {
+        step: Step::Namespaces,
+        errno: Errno::CHILD,
+        path: 0,
+    };
+    match hear(link, &mut report) {
+        Ok(12) if report == [0; 12] => Ok(()),
+        Ok(12) => Err(parse(&report)),
+        Ok(_) | Err(_) => Err(broken),
+    }
 }
 
 /// Reads the report. A child that failed before it read `go` resets the link by leaving that unread;

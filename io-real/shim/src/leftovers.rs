@@ -1,5 +1,6 @@
 //! Killing what a task leaves behind.
 
+use crate::adopted::Adopted;
 use crate::proc;
 use crate::text;
 use core::ffi::CStr;
@@ -55,6 +56,13 @@ pub fn kill_session(leader: crate::record::Process) {
         if let Some(pid) = text::number(entry.file_name().to_bytes()) {
             kill_member(pid as i32, leader.pid);
         }
+    }
+}
+
+/// Kills the first process of an adopted task's namespaces, if there is one, and with it all others in them.
+pub fn kill_holder(holder: crate::record::Process) {
+    if let Some(holder) = Adopted::find(holder) {
+        let _ = pidfd_send_signal(&holder.handle, Signal::KILL);
     }
 }
 

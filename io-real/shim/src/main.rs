@@ -5,7 +5,7 @@
 //! of `drover-io-real`; what passes between the two is written down in [`wire`] and [`record`].
 //!
 //! In the order of a task's life: [`spec`] (what to start), [`claim`] (who may start it),
-//! [`launch`] and [`child`] (the fork), [`supervise`] with [`stream`], [`logs`] and [`control`]
+//! [`launch`] and [`child`] (the fork; of isolated tasks [`isolate`], [`root`] and [`privileges`] too), [`supervise`] with [`stream`], [`logs`] and [`control`]
 //! (while it runs), [`leftovers`] (after it), [`adopted`] (a task whose shim was killed).
 
 #![no_std]
@@ -17,13 +17,16 @@ mod adopted;
 mod child;
 mod claim;
 mod control;
+mod isolate;
 mod kernel;
 mod launch;
 mod leftovers;
 mod logs;
+mod privileges;
 mod proc;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod root;
 mod signals;
 mod spec;
 mod start;
@@ -49,14 +52,14 @@ use supervise::{Main, Supervisor};
 use wire::{Step, Verdict};
 
 /// Runs the program; called by the entry point.
-extern "C" fn enter() -> ! {
+extern "C" fn enter(arguments: *mut *mut u8) -> ! {
     // SAFETY: nothing is open yet but what the agent gave us.
     unsafe { kernel::close_inherited() };
     signals::block_all();
     // SAFETY: standard input is the agent's socket; it is closed only in `detach`.
     let agent = unsafe { BorrowedFd::borrow_raw(0) };
     let prepared = match spec::receive(agent) {
-        Ok(spec) => prepare(spec),
+        Ok(spec) => prepare(spec, arguments),
         // The agent died before it had said what to do.
         Err(Errno::CONNRESET) => exit(1),
         Err(errno) => Err(Fault {
@@ -90,7 +93,7 @@ fn exit(status: i32) -> ! {
 }
 
 /// Does what the spec says, up to the point where the task runs.
-fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
+fn prepare(mut spec: Spec, arguments: *mut *mut u8) -> Result<Supervisor, Refusal> {
     // Fails only for a group leader, which already is apart from the agent's group.
     let _ = setsid();
     umask(Mode::WGRP | Mode::WOTH);
@@ -130,19 +133,23 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         listener,
         client: None,
     };
+    let mut connected = true;
     let mut supervisor = match &spec.job {
         Job::Start(start) => {
+            connected = start.lifeline;
             let ends = Ends {
                 task_dir: some(&task_dir)?,
                 null: some(&null)?,
                 outputs: [some(&out_end)?, some(&err_end)?],
+                more: &spec.more,
+                arguments,
             };
             start_task(claim, control, streams, keep, start, &ends)?
         }
         Job::Adopt => adopt_task(claim, control, streams, keep)?,
         Job::Collect => collect(claim, control, streams, keep)?,
     };
-    supervisor.lifeline = lifeline;
+    supervisor.lifeline = lifeline.filter(|_| connected);
     spec.release();
     Ok(supervisor)
 }
@@ -185,13 +192,10 @@ fn start_task(
     let [out, err] = &streams;
     claim.record.logs = [out.log, err.log];
     let pid = launch::launch(&mut claim, &keep, start, ends)?;
-    Ok(Supervisor::new(
-        claim,
-        control,
-        streams,
-        keep,
-        Main::Child(pid),
-    ))
+    let mut supervisor = Supervisor::new(claim, control, streams, keep, Main::Child(pid));
+    // What it leaves becomes the children of another process, the holder of the namespaces.
+    supervisor.is_guest = start.isolation.is_some_and(|isolation| isolation.enter);
+    Ok(supervisor)
 }
 
 /// Goes on with the log files of a dead shim, if there was one.

@@ -26,6 +26,7 @@
 //! |    148 | u64     | the group's OOM kills before the start              |
 //! |    156 | 3×u64   | stdout's log file: device, inode, index             |
 //! |    180 | 3×u64   | stderr's log file                                   |
+//! |    204 | i32,u64 | process that holds the namespaces: pid, start time   |
 //! |    248 | u64     | FNV-1a of all before                                |
 
 /// Bytes of one encoded record.
@@ -164,6 +165,8 @@ pub struct Record {
     pub shim: Process,
     /// The task's main process.
     pub task: Process,
+    /// The first process of an isolated task's namespaces, which holds them; of others none.
+    pub holder: Process,
     /// Start of the task, wall clock, ns.
     pub started_ns: u64,
     /// End of the main process, wall clock, ns.
@@ -192,6 +195,7 @@ impl Record {
             boot,
             shim: Process::default(),
             task: Process::default(),
+            holder: Process::default(),
             started_ns: 0,
             finished_ns: 0,
             exit: Exit::None,
@@ -240,6 +244,8 @@ impl Record {
             w.u64(log.ino);
             w.u64(log.index);
         }
+        w.i32(self.holder.pid);
+        w.u64(self.holder.start_time);
         let sum = checksum(&out);
         Writer {
             out: &mut out,
@@ -293,6 +299,10 @@ impl Record {
                 index: r.u64()?,
             };
         }
+        record.holder = Process {
+            pid: r.i32()?,
+            start_time: r.u64()?,
+        };
         Some(record)
     }
 

@@ -68,6 +68,64 @@ pub struct Keep {
     pub oom: Option<&'static CStr>,
 }
 
+/// How a task is kept apart from the host.
+#[derive(Clone, Copy)]
+pub struct Isolation {
+    /// Which namespaces it has of its own, as for `clone`.
+    pub namespaces: u32,
+    /// Whether these are there already, and are entered.
+    pub enter: bool,
+    /// Whether nothing that it executes may gain privileges.
+    pub no_new_privs: bool,
+    /// Capabilities that it may have.
+    pub bounding: u64,
+    /// Capabilities that it has.
+    pub effective: u64,
+    /// Filters for system calls.
+    pub filters: Filters,
+    /// What its root is made of.
+    pub mounts: Mounts,
+}
+
+/// Filters in a row.
+#[derive(Clone, Copy)]
+pub struct Filters {
+    bytes: &'static [u8],
+    count: u32,
+}
+
+impl Iterator for Filters {
+    type Item = &'static [u8];
+
+    fn next(&mut self) -> Option<&'static [u8]> {
+        self.count = self.count.checked_sub(1)?;
+        let mut reader = Reader { bytes: self.bytes };
+        let len = reader.u32()? as usize;
+        let filter = reader.take(len)?;
+        self.bytes = reader.bytes;
+        Some(filter)
+    }
+}
+
+/// Mounts in a row: what (see [`wire`]), and where below the root.
+#[derive(Clone, Copy)]
+pub struct Mounts {
+    bytes: &'static [u8],
+    count: u32,
+}
+
+impl Iterator for Mounts {
+    type Item = (u32, &'static CStr);
+
+    fn next(&mut self) -> Option<(u32, &'static CStr)> {
+        self.count = self.count.checked_sub(1)?;
+        let mut reader = Reader { bytes: self.bytes };
+        let mount = (reader.u32()?, reader.string()?);
+        self.bytes = reader.bytes;
+        Some(mount)
+    }
+}
+
 /// The part that is needed for the start only.
 pub struct Start {
     /// User and group to become.
@@ -92,9 +150,17 @@ pub struct Start {
     pub argv: *const *const u8,
     /// NULL-terminated environment.
     pub envp: *const *const u8,
+    /// Whether somebody is connected to it.
+    pub lifeline: bool,
+    /// How it is isolated, if it is.
+    pub isolation: Option<Isolation>,
 }
 
 /// What a shim is for.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one of it, and no allocator"
+)]
 pub enum Job {
     /// Starting a task.
     Start(Start),
@@ -104,6 +170,12 @@ pub enum Job {
     Collect,
 }
 
+/// The descriptors that every start has.
+pub type Fds = [Option<OwnedFd>; wire::START_FDS];
+
+/// The descriptors of an isolated task's start.
+pub type More = [Option<OwnedFd>; wire::MORE_FDS];
+
 /// All that came.
 pub struct Spec {
     /// For as long as the task runs.
@@ -111,7 +183,9 @@ pub struct Spec {
     /// What to do.
     pub job: Job,
     /// The descriptors, in the order that [`wire`] gives.
-    pub fds: [Option<OwnedFd>; wire::START_FDS],
+    pub fds: Fds,
+    /// The trees of mounts, or who holds the namespaces.
+    pub more: More,
     base: *mut u8,
     kept: usize,
     size: usize,
@@ -151,6 +225,10 @@ impl Reader {
         CStr::from_bytes_with_nul(self.take(len)?).ok()
     }
 
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
     fn path(&mut self) -> Option<Option<&'static CStr>> {
         self.string()
             .map(|path| if path.is_empty() { None } else { Some(path) })
@@ -167,11 +245,43 @@ impl Reader {
         Some(list)
     }
 
+    fn isolation(&mut self) -> Option<Isolation> {
+        let (namespaces, how) = (self.u32()?, self.u32()?);
+        let (bounding, effective) = (self.u64()?, self.u64()?);
+        let mut filters = Filters {
+            count: self.u32()?,
+            bytes: self.bytes,
+        };
+        let all = filters;
+        for _ in 0..all.count {
+            filters.next()?;
+        }
+        self.bytes = filters.bytes;
+        let mut mounts = Mounts {
+            count: self.u32()?,
+            bytes: self.bytes,
+        };
+        let tree = mounts;
+        for _ in 0..tree.count {
+            mounts.next()?;
+        }
+        self.bytes = mounts.bytes;
+        Some(Isolation {
+            namespaces,
+            enter: how & wire::ENTER != 0,
+            no_new_privs: how & wire::NO_NEW_PRIVS != 0,
+            bounding,
+            effective,
+            filters: all,
+            mounts: tree,
+        })
+    }
+
     fn keep(&mut self) -> Option<Keep> {
         Some(Keep {
             launch: self.take(36)?.try_into().ok()?,
             max_files: self.u32()?,
-            max_size: u64::from_le_bytes(self.take(8)?.try_into().ok()?).max(1),
+            max_size: self.u64()?.max(1),
             bases: [self.string()?, self.string()?],
             kill: self.path()?,
             oom: self.path()?,
@@ -192,7 +302,7 @@ struct Counts {
 /// Receives a spec. Blocks until all of it is there or the agent is gone.
 pub fn receive(agent: BorrowedFd<'_>) -> Result<Spec, Errno> {
     let mut header = [0; wire::HEADER];
-    let fds = receive_header(agent, &mut header)?;
+    let (fds, more) = receive_header(agent, &mut header)?;
     let mode = u16::from_le_bytes([header[6], header[7]]);
     let counts = parse_header(&header).ok_or(Errno::PROTO)?;
     // After the body, aligned: the argument and environment pointers, and the groups.
@@ -237,6 +347,7 @@ pub fn receive(agent: BorrowedFd<'_>) -> Result<Spec, Errno> {
         keep,
         job,
         fds,
+        more,
         base,
         kept,
         size,
@@ -274,13 +385,17 @@ fn parse_start(reader: &mut Reader, counts: &Counts, arena: *mut u8) -> Option<S
     let (uid, gid) = (reader.u32()?, reader.u32()?);
     let oom_score = reader.u32()? as i32;
     let umask = reader.u32()?;
-    let open_files = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
+    let open_files = reader.u64()?;
     let raw_groups = reader.take(counts.groups as usize * 4)?;
     let work_dir = reader.path()?;
     let procs = reader.list(counts.procs)?;
     let candidates = reader.list(counts.candidates)?;
     let args = reader.list(counts.args)?;
     let vars = reader.list(counts.vars)?;
+    let isolation = match flags & wire::HAS_ISOLATION {
+        0 => None,
+        _ => Some(reader.isolation()?),
+    };
     let argv: *mut *const u8 = arena.cast();
     // SAFETY: the arena has room for both arrays with their NULLs, and then for the groups. Its
     // memory is fresh, that is zero, so the NULLs are there already.
@@ -313,14 +428,17 @@ fn parse_start(reader: &mut Reader, counts: &Counts, arena: *mut u8) -> Option<S
         candidates,
         argv,
         envp,
+        lifeline: flags & wire::HAS_LIFELINE != 0,
+        isolation,
     })
 }
 
 fn receive_header(
     agent: BorrowedFd<'_>,
     header: &mut [u8; wire::HEADER],
-) -> Result<[Option<OwnedFd>; wire::START_FDS], Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::START_FDS))];
+) -> Result<(Fds, More), Errno> {
+    const MOST: usize = wire::START_FDS + wire::MORE_FDS;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(header)];
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
@@ -329,7 +447,8 @@ fn receive_header(
         return Err(Errno::CONNRESET);
     }
     let mut fds = [const { None }; wire::START_FDS];
-    let mut places = fds.iter_mut();
+    let mut more = [const { None }; wire::MORE_FDS];
+    let mut places = fds.iter_mut().chain(&mut more);
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {
             for fd in received {
@@ -339,5 +458,5 @@ fn receive_header(
             }
         }
     }
-    Ok(fds)
+    Ok((fds, more))
 }

@@ -2,13 +2,14 @@
 
 use core::arch::global_asm;
 
-// The kernel enters with the stack pointer at argc and aligned to 16 bytes. We want no arguments;
-// all that is needed is a stack as a called function expects it, and a frame chain that ends.
+// The kernel enters with the stack pointer at argc and aligned to 16 bytes. We want no arguments but where they
+// are, to hide them; and a stack as a called function expects it, and a frame chain that ends.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".globl _start",
     "_start:",
     "xor ebp, ebp",
+    "mov rdi, rsp",
     "and rsp, -16",
     "call {main}",
     "ud2",
@@ -21,6 +22,7 @@ global_asm!(
     "_start:",
     "mov x29, xzr",
     "mov x30, xzr",
+    "mov x0, sp",
     "bl {main}",
     "brk #1",
     main = sym crate::enter,

@@ -59,6 +59,8 @@ pub struct Supervisor {
     pub main: Main,
     /// Of a session: hangs up when nobody is connected to it any more.
     pub lifeline: Option<OwnedFd>,
+    /// It runs in the namespaces of another launch, and what it leaves is no child of ours.
+    pub is_guest: bool,
     /// Seconds until a program that was hung up is killed.
     hung_up: Option<u32>,
     phase: Phase,
@@ -88,6 +90,7 @@ impl Supervisor {
             keep,
             main,
             lifeline: None,
+            is_guest: false,
             hung_up: None,
             phase,
             timeout: TIMEOUT,
@@ -152,8 +155,11 @@ impl Supervisor {
     /// True when nobody is left who can be killed.
     fn kill_leftovers(&mut self, children: bool) -> bool {
         leftovers::kill_group(self.keep.kill);
-        if self.adopted {
+        if self.adopted || self.is_guest {
             leftovers::kill_session(self.claim.record.task);
+        }
+        if self.adopted {
+            leftovers::kill_holder(self.claim.record.holder);
         }
         !children || !leftovers::kill_children()
     }

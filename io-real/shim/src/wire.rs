@@ -16,13 +16,19 @@
 //! 4. the groups, `u32` each
 //! 5. strings: working directory (empty = the task directory), then the cgroup files, candidate
 //!    paths, arguments, variables
+//! 6. of a task that is isolated: `u32` namespaces (as for `clone`), `u32` how ([`ENTER`] ...), `u64` each:
+//!    capabilities that it may have, and that it has from the start; `u32` number of seccomp filters, each a
+//!    `u32` length and the bytes; `u32` number of mounts, each `u32` what ([`ROOT`] ...) and a string, the
+//!    place below the root
 //!
 //! The bodies of the others end after 2.
 //!
 //! Descriptors for start: run directory, log directory, stdout and stderr read ends, task
 //! directory, `/dev/null`, stdout and stderr write ends; for a session the *lifeline* too, the read end of a
 //! pipe that nobody writes to: once all write ends are closed, the program is hung up and ended. The
-//! program's own ends then stand for `/dev/null` and the write ends. For the others: the first four. Where output is
+//! program's own ends then stand for `/dev/null` and the write ends. Where a task is isolated, something stands for
+//! the lifeline in any case, and after it come the trees of the mounts, in their order, or the pidfd of the process
+//! that holds the namespaces. For the others: the first four. Where output is
 //! thrown away, `/dev/null` stands for the log directory and for the ends of the pipes.
 //!
 //! Answer: `u32` kind (see [`Verdict`]), then for a failure `u32` step, `i32` errno, `u32` path;
@@ -48,6 +54,8 @@ pub const ADOPT: u16 = 2;
 pub const COLLECT: u16 = 3;
 /// Descriptors that may come with a start; the last one comes with sessions only.
 pub const START_FDS: usize = 9;
+/// Descriptors of mounts that may come with a start, beside the others: with them the kernel's limit of 253.
+pub const MORE_FDS: usize = 128;
 /// Descriptors that come with an adoption, and with a collection.
 pub const ADOPT_FDS: usize = 4;
 
@@ -63,6 +71,31 @@ pub const HAS_UMASK: u32 = 8;
 pub const HAS_OPEN_FILES: u32 = 16;
 /// Flag: standard input is a terminal, and becomes the session's own.
 pub const HAS_TTY: u32 = 32;
+
+/// Flag: the lifeline is one.
+pub const HAS_LIFELINE: u32 = 64;
+/// Flag: the task is isolated.
+pub const HAS_ISOLATION: u32 = 128;
+
+/// Isolation: the namespaces are there already; their holder's pidfd came with the spec.
+pub const ENTER: u32 = 1;
+/// Isolation: nothing that the task executes may gain privileges.
+pub const NO_NEW_PRIVS: u32 = 2;
+
+/// A mount: the next descriptor's tree becomes the root. The first of all.
+pub const ROOT: u32 = 1;
+/// A mount: the next descriptor's tree.
+pub const TREE: u32 = 2;
+/// A mount: a new `proc` of the process namespace.
+pub const PROC: u32 = 3;
+/// A mount: a new `mqueue` of the IPC namespace.
+pub const MQUEUE: u32 = 4;
+/// A mount: a new `sysfs`, for reading only.
+pub const SYSFS: u32 = 5;
+/// A mount: what is at the place already, for reading only; nothing if nothing is there.
+pub const READ_ONLY: u32 = 6;
+/// A mount: nothing, over what is at the place already; `/dev/null` hides files. Nothing if nothing is there.
+pub const MASK: u32 = 7;
 
 /// Bytes of the shim's answer.
 pub const ANSWER: usize = 32;
@@ -115,12 +148,24 @@ pub enum Step {
     Adopt = 15,
     /// Setting the limit of open files.
     OpenFiles = 16,
+    /// Making the namespaces.
+    Namespaces = 17,
+    /// Making the root; `path` counts the mounts.
+    Mount = 18,
+    /// Making it the root.
+    Root = 19,
+    /// Entering the namespaces.
+    Enter = 20,
+    /// Dropping capabilities.
+    Capabilities = 21,
+    /// Loading the filters for system calls.
+    Seccomp = 22,
 }
 
 impl Step {
     /// The step with this number.
     pub fn from_raw(raw: u32) -> Option<Self> {
-        const ALL: [Step; 16] = [
+        const ALL: [Step; 22] = [
             Step::Spec,
             Step::Record,
             Step::Socket,
@@ -137,6 +182,12 @@ impl Step {
             Step::Exec,
             Step::Adopt,
             Step::OpenFiles,
+            Step::Namespaces,
+            Step::Mount,
+            Step::Root,
+            Step::Enter,
+            Step::Capabilities,
+            Step::Seccomp,
         ];
         ALL.iter().copied().find(|step| *step as u32 == raw)
     }

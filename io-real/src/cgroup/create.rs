@@ -23,11 +23,16 @@ impl Cgroups {
             None => Box::new(V2::new()),
             Some(v1) => Box::new(v1.clone()),
         };
-        let controllers = vec!["cpu".to_owned(), "memory".to_owned()];
+        let mut controllers = vec!["cpu".to_owned(), "memory".to_owned()];
+        let counts = limits.processes.or(self.most_processes);
+        if self.version == Version::V2 && counts.is_some() {
+            controllers.push("pids".to_owned());
+        }
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
             .map_err(|error| failed(name, &error))?;
         self.limit(&group, limits)
             .map_err(|error| failed(name, &error))?;
+        self.limit_processes(name, counts)?;
         if let Some(unified) = &self.unified {
             fs::create_dir_all(unified.join(name))?;
         }
@@ -57,6 +62,24 @@ impl Cgroups {
             let _ = memory.set_swappiness(0);
         }
         Ok(())
+    }
+
+    /// Bounds how many processes and threads a group has. A kernel without that has nothing to write to.
+    fn limit_processes(&self, name: &str, most: Option<u64>) -> io::Result<()> {
+        let dir = match (&self.pids, self.version) {
+            (Some(pids), _) => pids.join(name),
+            (None, Version::V2) => match self.controlled.first() {
+                Some(parent) => parent.join(name),
+                None => return Ok(()),
+            },
+            (None, Version::V1 | Version::Hybrid) => return Ok(()),
+        };
+        fs::create_dir_all(&dir)?;
+        let text = most.map_or_else(|| "max".to_owned(), |most| most.to_string());
+        match fs::write(dir.join("pids.max"), text) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            written => written,
+        }
     }
 
     /// The files of a group that was made before, with its limits as they are.

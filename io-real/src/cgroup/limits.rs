@@ -9,6 +9,8 @@ pub struct Limits {
     pub memory_max: Option<u64>,
     /// Bytes of memory that are taken away last when the machine is short.
     pub memory_reserved: Option<u64>,
+    /// Processes and threads; what holds for all groups if none.
+    pub processes: Option<u64>,
     /// Bytes of swap are not to be used.
     pub no_swap: bool,
 }

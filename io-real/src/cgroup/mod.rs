@@ -1,7 +1,7 @@
 //! Control groups: what limits a task, counts it, and lets all of it be killed.
 //!
 //! Each task has a group `<parent>/<name>`. Where the kernel has version 1 hierarchies, that is one
-//! directory under `cpu` and one under `memory`; on a *hybrid* system also one in the controller-less
+//! directory under `cpu`, one under `memory` and one under `pids`; on a *hybrid* system also one in the controller-less
 //! version 2 tree, for its `cgroup.kill` and `cgroup.events`. With version 2 alone it is one
 //! directory.
 //!
@@ -54,6 +54,10 @@ pub struct Cgroups {
     v1: Option<V1>,
     /// The parent's directories: with version 1 that of each controller.
     controlled: Vec<PathBuf>,
+    /// The parent's directory under the controller `pids` of version 1, which may not be there.
+    pids: Option<PathBuf>,
+    /// How many processes and threads each group may have, unless its own limits say it.
+    most_processes: Option<u64>,
     /// The parent's directory in the controller-less tree of a hybrid system.
     unified: Option<PathBuf>,
     /// What is written on each group that is made; see [`mark`].
@@ -94,6 +98,8 @@ impl Cgroups {
                 parent: parent.to_owned(),
                 v1: None,
                 controlled: vec![root.join(parent)],
+                pids: None,
+                most_processes: None,
                 unified: None,
                 mark: None,
             }
@@ -114,6 +120,7 @@ impl Cgroups {
             Some(point.join(parent))
         };
         let controlled = vec![dir(Controllers::Cpu)?, dir(Controllers::Mem)?];
+        let pids = dir(Controllers::Pids);
         let unified = unified_mount().map(|point| point.join(parent));
         let version = if unified.is_some() {
             Version::Hybrid
@@ -125,9 +132,18 @@ impl Cgroups {
             parent: parent.to_owned(),
             v1: Some(v1),
             controlled,
+            pids,
+            most_processes: None,
             unified,
             mark: None,
         })
+    }
+
+    /// Groups that are made from now on have so many processes and threads at most.
+    #[must_use]
+    pub fn with_most_processes(mut self, most: Option<u64>) -> Cgroups {
+        self.most_processes = most;
+        self
     }
 
     /// What the machine has.
@@ -158,7 +174,8 @@ impl Cgroups {
 
     /// All directories of the parent.
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
-        self.controlled.iter().chain(&self.unified)
+        let all = self.controlled.iter().chain(&self.pids);
+        all.chain(&self.unified)
     }
 
     /// All directories of a group, there or not.
@@ -182,6 +199,20 @@ impl Cgroups {
             },
             dirs => GroupDirs::V2(dirs.iter().map(own).collect()),
         })
+    }
+
+    /// How many bytes of memory a group may use, and how many it used at most: if it has a limit, and its kernel
+    /// says that.
+    pub fn memory_marks(&self, name: &str) -> Option<(u64, u64)> {
+        check(name).ok()?;
+        let dir = self.controlled.last()?.join(name);
+        let number = |names: [&str; 2]| {
+            let mut texts = names.iter().map(|name| fs::read_to_string(dir.join(name)));
+            texts.find_map(|text| text.ok()?.trim().parse::<u64>().ok())
+        };
+        let limit = number(["memory.limit_in_bytes", "memory.max"])?;
+        let most = number(["memory.max_usage_in_bytes", "memory.peak"])?;
+        Some((limit, most))
     }
 
     /// The group's directory in a version 2 tree, if there is such a tree.

@@ -214,6 +214,7 @@ fn give(device: &Declared, given: &mut HookOutput) {
         task_path: path.clone(),
         host_path: path.clone(),
         read_only: true,
+        ..Mount::default()
     };
     given.nodes.extend(device.nodes.iter().map(node));
     given.mounts.extend(device.mounts.iter().map(mount));

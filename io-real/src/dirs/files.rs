@@ -147,7 +147,7 @@ impl TaskFiles {
 }
 
 /// A name for the file until it is whole: shorter names stay readable, longer ones fit.
-fn beside(name: &str) -> String {
+pub(super) fn beside(name: &str) -> String {
     let short: String = name.chars().take(40).collect();
     format!(".{short}.rendering")
 }
@@ -176,7 +176,7 @@ fn write_new(dir: BorrowedFd<'_>, name: &str, bytes: &[u8], access: Access) -> i
 }
 
 /// The names of the directories on the way, and the last name.
-fn split(path: &str) -> (impl Iterator<Item = &str>, &str) {
+pub(super) fn split(path: &str) -> (impl Iterator<Item = &str>, &str) {
     let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
     (parents.split('/').filter(|name| !name.is_empty()), name)
 }

@@ -17,6 +17,7 @@
 
 mod files;
 mod inherit;
+mod links;
 mod remove;
 mod secrets;
 

@@ -2,6 +2,7 @@
 //! and answer.
 
 mod answer;
+pub mod exec;
 pub mod external;
 pub mod mock;
 pub mod raw_exec;

@@ -28,6 +28,7 @@ use self::held::Held;
 use self::launch::{LaunchDependencies, LaunchError};
 use self::scripts::Scripts;
 use super::answer::Answer;
+use super::exec::ExecSettings;
 use super::session::Opening;
 use super::{Driver, Inbox, Orphans, signal};
 use crate::cgroup::Cgroups;
@@ -64,11 +65,25 @@ impl RawExec {
         open_files: Option<u64>,
         inbox: Inbox,
     ) -> RawExec {
+        let settings = ExecSettings::default();
+        RawExec::isolating(home, dirs, cgroups, open_files, inbox, settings)
+    }
+
+    /// The same, where isolated tasks ([`super::exec`]) are as these settings say.
+    pub fn isolating(
+        home: ShimHome,
+        dirs: AllocDirs,
+        cgroups: Option<Cgroups>,
+        open_files: Option<u64>,
+        inbox: Inbox,
+        isolation: ExecSettings,
+    ) -> RawExec {
         let dependencies = LaunchDependencies {
             home,
             dirs,
             cgroups,
             open_files,
+            isolation,
         };
         RawExec {
             world: Arc::new(World {
@@ -80,6 +95,13 @@ impl RawExec {
                 gate: Gate::default(),
             }),
         }
+    }
+}
+
+impl RawExec {
+    /// Whether tasks are in control groups.
+    pub(super) fn has_cgroups(&self) -> bool {
+        self.world.dependencies.cgroups.is_some()
     }
 }
 
@@ -410,6 +432,22 @@ impl World {
         Ok((found, None))
     }
 
+    /// An exit as the core is told it: of one for lack of memory, how much there was.
+    fn told(&self, launch: LaunchId, exit: &ExitRecord) -> ExitResult {
+        const MIB: u64 = 1024 * 1024;
+        let mut result = exit_result(exit);
+        if !result.oom_killed || result.message.is_some() {
+            return result;
+        }
+        let groups = self.dependencies.cgroups.as_ref();
+        let marks = groups.and_then(|groups| groups.memory_marks(&launch.to_string()));
+        result.message = marks.map(|(limit, most)| {
+            let (limit, most) = (limit.div_ceil(MIB), most.div_ceil(MIB));
+            format!("out of memory: the limit is {limit} MiB, {most} MiB were used at most")
+        });
+        result
+    }
+
     async fn signal(&self, task: &TaskKey, launch: LaunchId, name: String) -> io::Result<()> {
         let Some(number) = signal::number(&name, signal::INTERRUPT) else {
             let message = format!("there is no signal {name:?}");
@@ -447,9 +485,10 @@ fn start_failure(error: &LaunchError) -> Failure {
         LaunchError::Io(_) | LaunchError::Shim(StartError::Spawn(_) | StartError::Lost) => {
             Failure::recoverable(message)
         }
-        LaunchError::Invalid(_) | LaunchError::NotFound(_) | LaunchError::Shim(_) => {
-            Failure::fatal(message)
-        }
+        LaunchError::Invalid(_)
+        | LaunchError::NotFound(_)
+        | LaunchError::NotInRoot(_)
+        | LaunchError::Shim(_) => Failure::fatal(message),
     }
 }
 

@@ -11,6 +11,7 @@ mod identity;
 mod migrate_disk;
 mod task_dir;
 mod template;
+mod volumes;
 
 use std::io;
 
@@ -132,6 +133,7 @@ impl Hooks {
             HookWork::BuildTaskDir(work) => self.start(of, work),
             HookWork::IssueIdentities(work) => self.start(of, work),
             HookWork::WritePayload(work) => self.start(of, work),
+            HookWork::LinkVolumes(work) => self.start(of, work),
             HookWork::FetchArtifacts(work) => self.start(of, work),
             HookWork::Reserve(work) => self.start(of, work),
             HookWork::RenderTemplates(work) => self.start(of, work),

@@ -51,7 +51,7 @@ pub mod handshake;
 mod launch;
 pub mod msgpack;
 mod output;
-mod process;
+pub(crate) mod process;
 mod program;
 mod proto;
 mod reported;

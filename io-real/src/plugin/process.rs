@@ -267,6 +267,16 @@ fn inheritable() -> io::Result<Vec<i32>> {
     Ok(leaky)
 }
 
+/// From now on no program that this process starts inherits a descriptor, beside the first three.
+pub(crate) fn pass_nothing_on() -> io::Result<()> {
+    for number in inheritable()? {
+        // SAFETY: nobody closes descriptors meanwhile; one that is closed is an error and nothing more.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        fcntl_setfd(fd, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
+}
+
 fn identity(pid: Pid) -> io::Result<Identity> {
     Ok(Identity {
         pid: pid.as_raw_pid(),

@@ -53,6 +53,7 @@ pub(super) fn reservation(given: device::ContainerReservation) -> HookOutput {
         task_path: mount.task_path,
         host_path: mount.host_path,
         read_only: mount.read_only,
+        ..Mount::default()
     });
     let devices = given.devices.into_iter().map(|device| DeviceNode {
         task_path: device.task_path,

@@ -1,15 +1,19 @@
 //! The handshake's bytes, as [`super::wire`] describes them.
 
 use super::record::Id;
-use super::spec::{Cgroup, LaunchSpec, Logs};
+use super::spec::{Cgroup, Entrance, Isolation, LaunchSpec, Logs};
 use super::wire;
 use std::ffi::CStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Encodes header and body of a start.
-pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>, tty: bool) -> io::Result<Vec<u8>> {
+/// Encodes header and body of a start. Who is connected to it has a terminal or not.
+pub(super) fn start(
+    launch: &Id,
+    spec: &LaunchSpec<'_>,
+    connected: Option<bool>,
+) -> io::Result<Vec<u8>> {
     let mut body = Body::new(launch, &spec.logs, &spec.cgroup)?;
     let groups = spec.user.groups.unwrap_or_default();
     let flag = |given: bool, flag: u32| if given { flag } else { 0 };
@@ -19,7 +23,9 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>, tty: bool) -> io::Result
             | flag(spec.oom_score_adj.is_some(), wire::HAS_OOM_SCORE)
             | flag(spec.umask.is_some(), wire::HAS_UMASK)
             | flag(spec.open_files.is_some(), wire::HAS_OPEN_FILES)
-            | flag(tty, wire::HAS_TTY),
+            | flag(connected == Some(true), wire::HAS_TTY)
+            | flag(connected.is_some(), wire::HAS_LIFELINE)
+            | flag(spec.isolation.is_some(), wire::HAS_ISOLATION),
     );
     let (uid, gid) = spec.user.ids.unwrap_or_default();
     body.u32(uid);
@@ -38,6 +44,9 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>, tty: bool) -> io::Result
     }
     for list in [spec.program, spec.args, spec.env] {
         body.strings(list)?;
+    }
+    if let Some(isolation) = &spec.isolation {
+        body.isolation(isolation)?;
     }
     let counts = [
         spec.cgroup.procs.len(),
@@ -109,6 +118,35 @@ impl Body {
     fn strings(&mut self, list: &[&CStr]) -> io::Result<()> {
         list.iter()
             .try_for_each(|text| self.string(text.to_bytes()))
+    }
+
+    fn isolation(&mut self, isolation: &Isolation<'_>) -> io::Result<()> {
+        let flag = |given: bool, flag: u32| if given { flag } else { 0 };
+        let enters = matches!(isolation.entrance, Entrance::Enter(_));
+        self.u32(isolation.namespaces);
+        self.u32(flag(enters, wire::ENTER) | flag(isolation.no_new_privileges, wire::NO_NEW_PRIVS));
+        for set in [isolation.bounding, isolation.effective] {
+            self.bytes.extend(set.to_le_bytes());
+        }
+        let count = |len: usize| u32::try_from(len).map_err(|_| too_large());
+        self.u32(count(isolation.filters.len())?);
+        for filter in isolation.filters {
+            self.u32(count(filter.len())?);
+            self.bytes.extend(filter);
+        }
+        let mounts = isolation.mounts();
+        self.u32(count(mounts.len())?);
+        for mount in mounts {
+            self.u32(mount.what.number());
+            self.string(mount.place.to_bytes())?;
+        }
+        match isolation.fds().len() {
+            0..=wire::MORE_FDS => Ok(()),
+            more => Err(invalid(format!(
+                "{more} mounts: no more than {} are possible",
+                wire::MORE_FDS
+            ))),
+        }
     }
 
     fn path(&mut self, path: Option<&Path>) -> io::Result<()> {

@@ -67,6 +67,8 @@ pub use live::{Live, Outcome};
 pub use record::Process;
 pub use recover::Recovered;
 pub(crate) use recover::open_process;
-pub use spec::{Cgroup, ExitRecord, LaunchSpec, Logs, SessionStreams, User};
+pub use spec::{
+    Cgroup, Entrance, ExitRecord, Isolation, LaunchSpec, Logs, Mount, Mounted, SessionStreams, User,
+};
 pub use start::StartError;
 pub use wire::Step;

@@ -1,8 +1,9 @@
 //! What a caller says to start a task, and what it hears of the end.
 
 use super::record::{Exit, Record};
-use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
+use super::wire;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// Who a task runs as.
@@ -58,6 +59,104 @@ pub struct SessionStreams<'a> {
     pub lifeline: BorrowedFd<'a>,
 }
 
+/// How a task is kept apart from the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Isolation<'a> {
+    /// Which namespaces it has of its own, as for `clone`.
+    pub namespaces: u32,
+    /// Whether these are made.
+    pub entrance: Entrance<'a>,
+    /// Whether nothing that it executes may gain privileges.
+    pub no_new_privileges: bool,
+    /// The capabilities that it may have, a bit each.
+    pub bounding: u64,
+    /// The capabilities that it has.
+    pub effective: u64,
+    /// Filters for system calls, loaded in this order.
+    pub filters: &'a [Vec<u8>],
+}
+
+/// How a program comes into its namespaces.
+#[derive(Clone, Copy, Debug)]
+pub enum Entrance<'a> {
+    /// They are made, with this root.
+    Make(&'a [Mount]),
+    /// They are those that this process holds; its pidfd.
+    Enter(BorrowedFd<'a>),
+}
+
+/// One mount of a task's root, in the order in which they are made.
+#[derive(Debug)]
+pub struct Mount {
+    /// What.
+    pub what: Mounted,
+    /// Where below the root, without a slash at the beginning.
+    pub place: CString,
+}
+
+/// What is mounted.
+#[derive(Debug)]
+pub enum Mounted {
+    /// The root itself, first of all: a mount that is nowhere yet.
+    Root(OwnedFd),
+    /// A mount that is nowhere yet.
+    Tree(OwnedFd),
+    /// A new `proc`.
+    Proc,
+    /// A new `mqueue`.
+    Mqueue,
+    /// A new `sysfs` for reading only.
+    Sysfs,
+    /// What is there already, for reading only, if anything is.
+    ReadOnly,
+    /// Nothing, over what is there already, if anything is.
+    Mask,
+}
+
+impl Mounted {
+    /// Its number.
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Mounted::Root(_) => wire::ROOT,
+            Mounted::Tree(_) => wire::TREE,
+            Mounted::Proc => wire::PROC,
+            Mounted::Mqueue => wire::MQUEUE,
+            Mounted::Sysfs => wire::SYSFS,
+            Mounted::ReadOnly => wire::READ_ONLY,
+            Mounted::Mask => wire::MASK,
+        }
+    }
+
+    fn tree(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Mounted::Root(tree) | Mounted::Tree(tree) => Some(tree.as_fd()),
+            Mounted::Proc
+            | Mounted::Mqueue
+            | Mounted::Sysfs
+            | Mounted::ReadOnly
+            | Mounted::Mask => None,
+        }
+    }
+}
+
+impl<'a> Isolation<'a> {
+    /// The descriptors that go with it.
+    pub(super) fn fds(&self) -> Vec<BorrowedFd<'a>> {
+        match self.entrance {
+            Entrance::Make(mounts) => mounts.iter().filter_map(|it| it.what.tree()).collect(),
+            Entrance::Enter(holder) => vec![holder],
+        }
+    }
+
+    /// The mounts that are made.
+    pub(super) fn mounts(&self) -> &'a [Mount] {
+        match self.entrance {
+            Entrance::Make(mounts) => mounts,
+            Entrance::Enter(_) => &[],
+        }
+    }
+}
+
 /// What to start.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchSpec<'a> {
@@ -86,6 +185,8 @@ pub struct LaunchSpec<'a> {
     pub cgroup: Cgroup<'a>,
     /// Log files.
     pub logs: Logs<'a>,
+    /// How it is isolated, if it is.
+    pub isolation: Option<Isolation<'a>>,
 }
 
 /// How a task ended.

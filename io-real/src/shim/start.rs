@@ -6,7 +6,7 @@ use super::live::Live;
 use super::lock;
 use super::process::{SLICE, ShimProcess, retry_until};
 use super::record::Process;
-use super::spec::{Cgroup, LaunchSpec, Logs, SessionStreams};
+use super::spec::{Cgroup, Isolation, LaunchSpec, Logs, SessionStreams};
 use super::wire::{self, Step, Verdict};
 use rustix::io::{IoSlice, read};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -89,7 +89,7 @@ impl ShimHome {
     /// # Errors
     /// See [`StartError`]. Unless it is `Spawn` or `Lost`, no task runs.
     pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
-        let message = encode::start(&lock::parse_id(spec.launch)?, spec, false)?;
+        let message = encode::start(&lock::parse_id(spec.launch)?, spec, None)?;
         let pipes = if spec.logs.discarded {
             None
         } else {
@@ -110,7 +110,7 @@ impl ShimHome {
             ],
         };
         let run = self.run.as_fd();
-        let fds = [
+        let mut fds = vec![
             run,
             log_dir,
             out,
@@ -120,6 +120,11 @@ impl ShimHome {
             out_end,
             err_end,
         ];
+        if let Some(isolation) = &spec.isolation {
+            // It stands for the lifeline.
+            fds.push(null);
+            fds.extend(isolation.fds());
+        }
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
         let pipes = pipes.map(|pipes| pipes.map(|(read_end, _)| read_end));
@@ -143,9 +148,9 @@ impl ShimHome {
             ..*spec
         };
         let launch = lock::parse_id(spec.launch)?;
-        let message = encode::start(&launch, &spec, streams.tty)?;
+        let message = encode::start(&launch, &spec, Some(streams.tty))?;
         let (run, null) = (self.run.as_fd(), self.null.as_fd());
-        let fds: [BorrowedFd<'_>; wire::START_FDS] = [
+        let mut fds = vec![
             run,
             null,
             null,
@@ -156,6 +161,7 @@ impl ShimHome {
             streams.stderr,
             streams.lifeline,
         ];
+        fds.extend(spec.isolation.iter().flat_map(Isolation::fds));
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, &spec))?;
         Ok(self.live(spec.launch, shim, task, None))
@@ -271,7 +277,8 @@ fn converse(
     }
     let shim = Some(shim);
     let (header, body) = message.split_at(wire::HEADER);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::START_FDS))];
+    const MOST: usize = wire::START_FDS + wire::MORE_FDS;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(fds));
     let header = [IoSlice::new(header)];
@@ -352,6 +359,13 @@ fn name_path(error: StartError, spec: &LaunchSpec<'_>) -> StartError {
             .program
             .get(number)
             .map(|path| path.to_string_lossy().into_owned()),
+        Step::Mount => {
+            let mounts = spec
+                .isolation
+                .map_or(&[][..], |isolation| isolation.mounts());
+            let place = mounts.get(number).map(|it| it.place.to_string_lossy());
+            place.map(|place| format!("/{place}"))
+        }
         Step::WorkDir => spec
             .work_dir
             .map(|path| path.to_string_lossy().into_owned()),

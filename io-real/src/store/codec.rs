@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The separator of a key's parts: no namespace, job id, task name or path has it.
-const SEPARATOR: char = '\0';
+pub(super) const SEPARATOR: char = '\0';
 
 /// The name of a record.
 pub(super) fn key_text(key: &Key) -> String {
@@ -24,13 +24,26 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Alloc(id) => format!("alloc/{id}"),
         Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
         Key::Collected(id) => format!("collected/{id}"),
-        Key::Disk(Slot { job, group, index }) => {
+        Key::Disk(Slot {
+            job,
+            group,
+            index,
+            lane,
+        }) => {
             let (namespace, id) = (&job.namespace, &job.id);
-            format!("disk/{namespace}{SEPARATOR}{id}{SEPARATOR}{group}{SEPARATOR}{index}")
+            let first =
+                format!("disk/{namespace}{SEPARATOR}{id}{SEPARATOR}{group}{SEPARATOR}{index}");
+            match lane {
+                0 => first,
+                lane => format!("{first}{SEPARATOR}{lane}"),
+            }
         }
         Key::Submission(JobKey { namespace, id }, version) => {
             format!("submission/{namespace}{SEPARATOR}{id}{SEPARATOR}{version}")
         }
+        Key::Node => "node".to_owned(),
+        Key::Volume(id) => format!("volume/{id}"),
+        Key::Namespace(name) => format!("namespace/{name}"),
         Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
@@ -50,6 +63,9 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Disk(record) => serde_json::to_vec(record),
         Record::Submission(record) => serde_json::to_vec(record),
         Record::Periodic(record) => serde_json::to_vec(record),
+        Record::Node(record) => serde_json::to_vec(record),
+        Record::Volume(record) => serde_json::to_vec(record),
+        Record::Namespace(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -62,6 +78,9 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
     let id_error = |_| "its key has no id".to_owned();
     Ok(match (kind, parts) {
         ("meta", None) => Key::Meta,
+        ("node", None) => Key::Node,
+        ("namespace", None) => Key::Namespace(rest.into()),
+        ("volume", None) => Key::Volume(rest.parse().map_err(id_error)?),
         ("job", Some((namespace, id))) => Key::Job(JobKey {
             namespace: namespace.into(),
             id: id.into(),
@@ -108,6 +127,10 @@ fn slot(text: &str) -> Result<Slot, String> {
         index: index
             .parse()
             .map_err(|_| "its key has no index".to_owned())?,
+        lane: match parts.next() {
+            None => 0,
+            Some(lane) => lane.parse().map_err(|_| "its key has no lane".to_owned())?,
+        },
     })
 }
 
@@ -125,6 +148,9 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Disk(_) => Record::Disk(json(value)?),
         Key::Submission(..) => Record::Submission(json(value)?),
         Key::Periodic(_) => Record::Periodic(json(value)?),
+        Key::Node => Record::Node(json(value)?),
+        Key::Volume(_) => Record::Volume(json(value)?),
+        Key::Namespace(_) => Record::Namespace(json(value)?),
     })
 }
 
@@ -243,6 +269,7 @@ mod tests {
                 job: JobKey::local("db"),
                 group: "g".into(),
                 index,
+                lane: 0,
             };
             Disk::clone(&saved.disks[&slot])
         };
@@ -267,5 +294,22 @@ mod tests {
         let mut again = Saved::from_records(written);
         assert_eq!(again.disks, saved.disks);
         assert_eq!(again.migrate(), []);
+    }
+
+    #[test]
+    fn disk_keys_tell_lanes_apart() {
+        let key = |lane| {
+            Key::Disk(Slot {
+                job: JobKey::local("db"),
+                group: "g".into(),
+                index: 3,
+                lane,
+            })
+        };
+        assert_ne!(key_text(&key(0)), key_text(&key(1)));
+        for lane in [0, 1] {
+            let text = key_text(&key(lane));
+            assert_eq!(super::key(text.as_bytes()), Ok(key(lane)));
+        }
     }
 }

@@ -14,7 +14,10 @@ use drover_core::store::Batch;
 
 use super::StoreError;
 use super::codec;
+use super::sealed::{PREFIX, Sealing};
+use super::snapshot::Stored;
 use super::sync::Syncer;
+use crate::keyring::KeyId;
 
 /// Under this name stands how many records there are, and the sum of their hashes. It is written
 /// with each batch, so what is missing, or of another time, is noticed: a database that is damaged
@@ -113,6 +116,49 @@ impl Sum {
     }
 }
 
+/// Changes that are written together.
+struct Changes {
+    writes: sled::Batch,
+    /// What all records amount to afterwards.
+    sum: Sum,
+    bytes: usize,
+    any: bool,
+    large: bool,
+}
+
+impl Changes {
+    /// None yet, of records that amount to `sum`.
+    fn of(sum: Sum) -> Changes {
+        Changes {
+            writes: sled::Batch::default(),
+            sum,
+            bytes: 0,
+            any: false,
+            large: false,
+        }
+    }
+
+    /// Puts `new` in the place of `old`, unless it is the same.
+    fn put(&mut self, name: &[u8], old: Option<&[u8]>, new: Option<Vec<u8>>) {
+        if old == new.as_deref() {
+            return;
+        }
+        self.any = true;
+        if let Some(old) = old {
+            self.sum.take(name, old);
+        }
+        match new {
+            Some(new) => {
+                self.large |= new.len() >= LARGE;
+                self.bytes += new.len();
+                self.sum.add(name, &new);
+                self.writes.insert(name, new);
+            }
+            None => self.writes.remove(name),
+        }
+    }
+}
+
 /// Guards a record against accidents.
 pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
     fnv1a(key.iter().chain(&[0]).chain(value))
@@ -180,39 +226,128 @@ impl Db {
 
     /// Writes all of a batch or nothing, so that it survives a crash. What is there already is not
     /// written again.
-    pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut writes = sled::Batch::default();
-        let mut sum = self.sum;
-        let mut changed = false;
-        let mut bytes = 0;
+    pub(super) fn commit(&mut self, batch: &Batch, sealing: &Sealing) -> Result<(), String> {
+        let mut changes = Changes::of(self.sum);
         for (key, record) in batch {
-            let key = codec::key_text(key);
-            let new = record.as_ref().map(codec::encode).transpose()?;
-            let old = guarded(|| self.db.get(&key)).map_err(|why| why.text)?;
-            if old.as_deref() == new.as_deref() {
-                continue;
-            }
-            changed = true;
-            if let Some(old) = old {
-                sum.take(key.as_bytes(), &old);
-            }
-            match new {
-                Some(new) => {
-                    self.large |= new.len() >= LARGE;
-                    bytes += new.len();
-                    sum.add(key.as_bytes(), &new);
-                    writes.insert(key.as_bytes(), new);
-                }
-                None => writes.remove(key.as_bytes()),
-            }
+            let name = codec::key_text(key);
+            let old = guarded(|| self.db.get(&name)).map_err(|why| why.text)?;
+            let encode = |record| sealing.encode(key, record, old.as_deref());
+            let new = record.as_ref().map(encode).transpose()?;
+            changes.put(name.as_bytes(), old.as_deref(), new);
         }
-        if !changed {
+        self.apply(changes)
+    }
+
+    /// Seals with the active key up to `most` variables that are not, and says how many those were.
+    pub(super) fn reseal(&mut self, sealing: &Sealing, most: usize) -> Result<usize, String> {
+        let mut changes = Changes::of(self.sum);
+        let mut found = 0;
+        self.each_variable(|name, value| {
+            if found < most
+                && let Some(new) = sealing.renewed(name, value)?
+            {
+                found += 1;
+                changes.put(name, Some(value), Some(new));
+            }
+            Ok(())
+        })?;
+        self.apply(changes)?;
+        Ok(found)
+    }
+
+    /// How many variables are sealed with this key.
+    pub(super) fn sealed_with(&self, key: KeyId) -> Result<usize, String> {
+        let mut count = 0;
+        self.each_variable(|_, value| {
+            count += usize::from(Sealing::is_of(value, key));
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    fn each_variable(
+        &self,
+        mut see: impl FnMut(&[u8], &[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut entries = self.db.scan_prefix(PREFIX);
+        while let Some((name, value)) =
+            guarded(|| entries.next().transpose()).map_err(|why| why.text)?
+        {
+            see(&name, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of it as the next batch, if it is anything.
+    fn apply(&mut self, changes: Changes) -> Result<(), String> {
+        if !changes.any {
             return Ok(());
         }
+        self.large |= changes.large;
         if self.large {
-            check_free_space(&self.dir, bytes)?;
+            check_free_space(&self.dir, changes.bytes)?;
         }
-        self.write(writes, sum, self.number.saturating_add(1))
+        self.write(changes.writes, changes.sum, self.number.saturating_add(1))
+    }
+
+    /// Copies everything into an empty database in `dir`, as it is but for variables, which are sealed.
+    /// Nothing of what this one held before and holds no more comes along.
+    pub(super) fn copy_sealed(&self, dir: &Path, sealing: &Sealing) -> Result<(), Why> {
+        let failed = |text| Why {
+            text,
+            damaged: false,
+        };
+        Db::create(dir)?;
+        let mut copy = Db::open(dir)?;
+        let mut changes = Changes::of(copy.sum);
+        let mut entries = self.db.iter();
+        while let Some((name, value)) = guarded(|| entries.next().transpose())? {
+            if name == SUM || name == NUMBER {
+                continue;
+            }
+            let sealed = match Sealing::is_plain(&name, &value) {
+                true => sealing.renewed(&name, &value).map_err(failed)?,
+                false => None,
+            };
+            let new = sealed.unwrap_or_else(|| value.to_vec());
+            changes.put(&name, None, Some(new));
+        }
+        copy.write(changes.writes, changes.sum, self.number)
+            .map_err(failed)
+    }
+
+    /// Shows every record, as it lies here.
+    pub(super) fn each(
+        &self,
+        mut see: impl FnMut(&[u8], &[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut entries = self.db.iter();
+        while let Some((name, value)) =
+            guarded(|| entries.next().transpose()).map_err(|why| why.text)?
+        {
+            if name != SUM && name != NUMBER {
+                see(&name, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a database of these records in an empty directory, which ends with the batch `number`.
+    pub(super) fn fill(dir: &Path, records: &[Stored<'_>], number: u64) -> Result<(), Why> {
+        Db::create(dir)?;
+        let mut db = Db::open(dir)?;
+        let mut changes = Changes::of(db.sum);
+        for (name, value) in records {
+            changes.put(name, None, Some(value.clone()));
+        }
+        db.large |= changes.large;
+        let failed = |text| Why {
+            text,
+            damaged: false,
+        };
+        check_free_space(dir, changes.bytes).map_err(failed)?;
+        db.write(changes.writes, changes.sum, number)
+            .map_err(failed)
     }
 
     /// Goes on from this number.

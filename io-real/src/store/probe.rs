@@ -10,10 +10,14 @@ use std::io;
 use std::path::Path;
 
 use drover_core::store::Saved;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::StoreError;
 use super::codec;
 use super::db::{Db, Why, is_unfinished};
+use super::sealed::{self, Sealing};
+use crate::keyring::Keys;
 
 /// The database, in the store's directory.
 pub(super) const RECORDS: &str = "records";
@@ -29,10 +33,12 @@ pub(super) struct Found {
     pub(super) damaged: Vec<String>,
     /// The number of the last batch.
     pub(super) number: u64,
+    /// Whether it has variables that were written before they were encrypted.
+    pub(super) plain: bool,
 }
 
 /// Reads the database in the store's directory `dir`; none if there is none.
-pub(super) fn find(dir: &Path) -> Result<Option<Found>, StoreError> {
+pub(super) fn find(dir: &Path, keys: &Keys) -> Result<Option<Found>, StoreError> {
     let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
     let (records, check) = (dir.join(RECORDS), dir.join(CHECK));
     for left in [NEW, CHECK] {
@@ -43,9 +49,9 @@ pub(super) fn find(dir: &Path) -> Result<Option<Found>, StoreError> {
     }
     let copied = copy(&records, &check);
     let found = match &copied {
-        Ok(()) => read(&check),
+        Ok(()) => read(&check, keys),
         // No room for a copy: better to look at the thing itself than not to start.
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => read(&records),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => read(&records, keys),
         Err(error) => Err(Why::from(sled::Error::Io(io::Error::from(error.kind())))),
     };
     // What stays is removed next time.
@@ -53,12 +59,14 @@ pub(super) fn find(dir: &Path) -> Result<Option<Found>, StoreError> {
     found.map(Some).map_err(|why| why.into_error(dir))
 }
 
-fn read(records: &Path) -> Result<Found, Why> {
+fn read(records: &Path, keys: &Keys) -> Result<Found, Why> {
+    let mut plain = false;
     let mut decoded = Vec::new();
     let mut damaged = Vec::new();
     let mut unreadable = BTreeSet::new();
     let db = Db::read(records, |name, value| {
-        let read = codec::key(name).and_then(|key| match codec::decode(&key, value) {
+        plain |= Sealing::is_plain(name, value);
+        let read = codec::key(name).and_then(|key| match sealed::decode(keys, &key, value) {
             Ok(record) => Ok((key, record)),
             Err(why) => {
                 unreadable.insert(key);
@@ -78,7 +86,33 @@ fn read(records: &Path) -> Result<Found, Why> {
         saved,
         damaged,
         number: db.number(),
+        plain,
     })
+}
+
+/// Puts a copy of the database in its place in which all variables are encrypted. Neither is the old one
+/// lost if the agent dies meanwhile, nor does it lie beside the new one longer than until the next start.
+pub(super) fn seal(dir: &Path, sealing: &Sealing) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
+    let (records, new) = (dir.join(RECORDS), dir.join(NEW));
+    fs::create_dir(&new).map_err(failed)?;
+    let copied = Db::open(&records).and_then(|db| db.copy_sealed(&new, sealing));
+    copied.map_err(|why| why.into_error(dir))?;
+    sync(&new).map_err(failed)?;
+    match renameat_with(CWD, &new, CWD, &records, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        // A file system that cannot do that: the variables are sealed where they are.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let resealed = Db::open(&records).and_then(|mut db| {
+                let sealed = db.reseal(sealing, usize::MAX);
+                sealed.map_err(|text| Why::from(sled::Error::Io(io::Error::other(text))))
+            });
+            resealed.map_err(|why| why.into_error(dir))?;
+        }
+        Err(errno) => return Err(failed(errno.into())),
+    }
+    sync(dir).map_err(failed)?;
+    remove(&new).map_err(failed)
 }
 
 /// A database appears whole or not at all: one that is empty was damaged, then.
@@ -92,7 +126,7 @@ pub(super) fn create(dir: &Path) -> Result<(), StoreError> {
     sync(dir).map_err(failed)
 }
 
-fn sync(dir: &Path) -> io::Result<()> {
+pub(super) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

@@ -67,6 +67,7 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         memory_reserved: 0,
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
+        profile: None,
         logs: LogConfig::default(),
     }
 }

@@ -33,7 +33,7 @@ impl Drop for Groups {
             let _ = self.groups.kill(&name, SOON);
             let _ = self.groups.remove(&name);
         }
-        for tree in ["", "cpu", "memory", "unified"] {
+        for tree in ["", "cpu", "memory", "pids", "unified"] {
             let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
         }
     }

@@ -171,6 +171,7 @@ impl Rig {
                 oom: task.oom.as_deref(),
             },
             logs: logs(log_dir.as_fd(), task),
+            isolation: None,
         })
     }
 

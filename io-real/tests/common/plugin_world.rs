@@ -62,6 +62,7 @@ pub fn sh(script: &str) -> TaskConfig {
         memory_reserved: 0,
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
+        profile: None,
         logs: LogConfig::default(),
     }
 }

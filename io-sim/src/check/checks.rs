@@ -384,6 +384,9 @@ impl Checker {
             return Ok(());
         }
         let fresh = self.checks.healthy.insert(record.id) && world.at > self.lives.began;
+        if self.replies.says_healthy(record.id) {
+            return Ok(());
+        }
         let group = alloc.job().group(record.group.as_str());
         let update = group.and_then(|group| group.update.as_ref());
         let (Some(update), true) = (update, fresh) else {
@@ -398,8 +401,10 @@ impl Checker {
             return Ok(());
         }
         let time = update.min_healthy_time;
-        let bad =
-            all.find(|(_, known)| known.fine_since.is_none_or(|since| world.at - since < time));
+        let bad = all.find(|(_, known)| {
+            let counts = known.spec.check.on_update != OnUpdate::Ignore;
+            counts && known.fine_since.is_none_or(|since| world.at - since < time)
+        });
         let bad = bad.map(|(key, known)| (key.1, known.status, known.fine_since));
         self.holds(Property::HealthyAllocPassesItsChecks, bad.is_none(), || {
             format!("{} {bad:?}", record.name)

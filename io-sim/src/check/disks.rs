@@ -110,6 +110,7 @@ impl Disks {
                     job: job.key(),
                     group: takeover.group.clone(),
                     index: takeover.index,
+                    lane: 0,
                 };
                 let slots = from
                     .iter()
@@ -176,8 +177,11 @@ impl Disks {
                 }
             }
             Reply::Dispatched { .. }
+            | Reply::NodeChanged { .. }
             | Reply::Stopping { .. }
+            | Reply::Deployment { .. }
             | Reply::Variable(_)
+            | Reply::Volume(_)
             | Reply::Done { .. }
             | Reply::Refused(_) => drop(self.handover.remove(&request)),
         }

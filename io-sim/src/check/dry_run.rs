@@ -75,6 +75,9 @@ impl Checker {
                 }
                 Action::Place(placed) => (new.iter().any(|it| is_copy(it, placed)), "placed"),
                 Action::EndRollout(..)
+                | Action::Promote(..)
+                | Action::Revert(..)
+                | Action::ProgressBy(..)
                 | Action::ReplaceAt(..)
                 | Action::Considered(..)
                 | Action::Remove(_)
@@ -117,5 +120,10 @@ fn records<'a>(view: View<'a>, job: &JobKey) -> impl Iterator<Item = &'a AllocRe
 }
 
 fn is_copy(alloc: &AllocRecord, placed: &NewAlloc) -> bool {
-    (&alloc.group, alloc.index) == (&placed.record.group, placed.record.index)
+    (&alloc.group, alloc.index, alloc.canary)
+        == (
+            &placed.record.group,
+            placed.record.index,
+            placed.record.canary,
+        )
 }

@@ -10,6 +10,7 @@ use drover_core::model::eval::{EvalStatus, Evaluation};
 use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::JobRecord;
 
+use super::canaries::stands;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -81,6 +82,7 @@ impl Checker {
             let failed = eval.failed_groups.iter().any(|(it, _)| *it == group.name);
             let wanted = copies(&job.job, group);
             let missing = (0..wanted).find(|index| !has_copy(view, job, &name, *index));
+            let missing = missing.filter(|_| !stands(view, job, &group.name));
             self.holds(property, failed || missing.is_none(), || {
                 format!("{name}[{missing:?}] is not placed: {eval:?}")
             })?;
@@ -123,7 +125,7 @@ fn has_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> b
 }
 
 /// Whether a copy of the latest version is there that shall run, and has not failed: what only its poststop
-/// tasks keep from being over is to be replaced.
+/// tasks keep from being over is to be replaced, and a canary stands beside the copy that it may replace.
 fn runs_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> bool {
     let key = job.job.key();
     let mut allocs = view.allocs_of(&key).map(AllocRunner::record);
@@ -131,6 +133,6 @@ fn runs_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> 
         let here = alloc.group == *group && alloc.index == index;
         let latest = alloc.job_version == job.job.version;
         let runs = !alloc.finished && !alloc.status.is_terminal();
-        here && latest && runs && alloc.desired == DesiredStatus::Run
+        here && latest && runs && !alloc.canary && alloc.desired == DesiredStatus::Run
     })
 }

@@ -131,6 +131,7 @@ impl Checker {
         let now = world.now().wall;
         let before = core::mem::replace(&mut self.lives.wall, now);
         self.lives.clock_went_back |= now < before;
+        self.lives.latest_wall = self.lives.latest_wall.max(now);
         self.sometimes(Property::SometimesClockIsSetBack, now < before);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use drover_core::config::Retention;
 use drover_core::ids::{AllocId, EvalId, JobKey};
-use drover_core::model::eval::{DeploymentStatus, Evaluation};
+use drover_core::model::eval::Evaluation;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::time::{Span, Timestamp};
@@ -94,7 +94,7 @@ impl Checker {
             let before = saved.allocs.values().filter(|alloc| alloc.job == *key);
             let latest = before.map(|alloc| alloc.modify_time).max();
             let since = latest.unwrap_or(job.job.submit_time);
-            self.is_old(since, wall, |limits| limits.jobs)
+            self.is_old(world, since, |limits| limits.jobs)
         };
         let holds = ended && old && to_completion;
         self.holds(Property::OnlyGarbageIsCollected, holds, || {
@@ -130,17 +130,18 @@ impl Checker {
             _ => false,
         });
         let latest = is_latest(saved, eval) && !replaced;
-        let old = self.replies.collects()
-            || self.is_old(eval.time, world.now().wall, |limits| limits.evals);
+        let old = self.replies.collects() || self.is_old(world, eval.time, |limits| limits.evals);
         let holds = job_goes || replaced || old && !latest;
         self.holds(Property::OnlyGarbageIsCollected, holds, || {
             format!("{eval:?}: old {old}, latest {latest}")
         })
     }
 
-    fn is_old(&self, since: Timestamp, now: Timestamp, limit: impl Fn(Retention) -> Span) -> bool {
+    /// Whether it was old enough at some time: the clock may be set back before the commit leaves.
+    fn is_old(&self, world: &World, since: Timestamp, limit: impl Fn(Retention) -> Span) -> bool {
+        let latest = self.lives.latest_wall.max(world.now().wall);
         self.retention
-            .is_some_and(|limits| now - since >= limit(limits))
+            .is_some_and(|limits| latest - since >= limit(limits))
     }
 
     /// At rest nothing is left that is garbage for a while.
@@ -164,7 +165,7 @@ impl Checker {
             let used = alive(&saved).any(|alloc| alloc.deployment == Some(one.id));
             let version = job.and_then(|job| job.version(one.job_version));
             let since = version.map_or(Timestamp(0), |job| job.submit_time);
-            let over = one.status != DeploymentStatus::Running;
+            let over = !one.is_active();
             over && overdue(since, limits.deployments) && !used && !current
         });
         self.holds(Property::GarbageIsCollected, deployment.is_none(), || {

@@ -155,8 +155,9 @@ pub(super) struct History {
     pub(super) to_find: BTreeSet<LaunchId>,
     /// When this life of the agent began.
     pub(super) began: Instant,
-    /// The latest wall time, and whether the wall clock ever went back.
+    /// The wall clock as it was seen last, the latest time that it ever showed, and whether it ever went back.
     pub(super) wall: Timestamp,
+    pub(super) latest_wall: Timestamp,
     pub(super) clock_went_back: bool,
     /// How many answers this life of the agent dropped.
     pub(super) stale: u64,

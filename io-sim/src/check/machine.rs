@@ -100,12 +100,13 @@ impl Checker {
     }
 
     /// What a new allocation was given.
-    pub(super) fn placed(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+    pub(super) fn placed(&mut self, world: &World, agent: &Agent, alloc: &AllocRunner) -> Verdict {
         if !self.devices.seen.insert(alloc.record().id) || !self.devices.agent_restored {
             return Ok(());
         }
         let known = agent.view().is_fingerprinted();
         self.holds(Property::NoPlacementBeforeFingerprints, known, String::new)?;
+        self.placed_alloc_has_its_volumes(world, alloc)?;
         self.only_healthy_device_is_assigned(agent, alloc)
     }
 

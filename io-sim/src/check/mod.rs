@@ -11,12 +11,14 @@
 //! checked at each 32nd step, after a restart and at rest.
 
 mod alone;
+mod canaries;
 mod checks;
 mod claims;
 mod collected;
 mod cut_off;
 mod disks;
 mod dispatch;
+mod draining;
 mod driver_reports;
 mod dry_run;
 mod effects;
@@ -29,6 +31,9 @@ mod groups;
 mod history;
 mod identities;
 mod machine;
+mod namespaces;
+mod node_meta;
+mod notices;
 mod periodic;
 mod preempted;
 pub mod property;
@@ -41,6 +46,7 @@ mod restarts;
 mod rollout;
 mod saves;
 mod scaling;
+mod scheduler;
 mod scripts;
 mod services;
 mod sessions;
@@ -51,7 +57,11 @@ mod templates;
 mod touched;
 mod variables;
 mod versions;
+mod volumes;
+mod wait_for;
 mod waits;
+
+use std::collections::BTreeMap;
 
 use drover_core::agent::{Agent, Input};
 use drover_core::config::{Config, DiskUsageLimits, Retention};
@@ -60,13 +70,16 @@ use drover_core::effect::{
 };
 use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
+use drover_core::model::volume::HostVolume;
 
 pub use property::Property;
 pub(crate) use replies::Facts;
 
+use crate::check::canaries::Canaries;
 use crate::check::checks::Checks;
 use crate::check::claims::Claims;
 use crate::check::disks::Disks;
+use crate::check::draining::Draining;
 use crate::check::driver_reports::DriverReports;
 use crate::check::dry_run::Foretold;
 use crate::check::ending::Ending;
@@ -75,6 +88,8 @@ use crate::check::exits::Exits;
 use crate::check::history::History;
 use crate::check::identities::Identities;
 use crate::check::machine::Devices;
+use crate::check::namespaces::Namespaces;
+use crate::check::node_meta::NodeMeta;
 use crate::check::periodic::Launched;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
@@ -82,6 +97,7 @@ use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::scaling::Scaling;
+use crate::check::scheduler::Scheduler;
 use crate::check::services::Services;
 use crate::check::statistics::Statistics;
 use crate::check::templates::Templates;
@@ -146,12 +162,21 @@ pub struct Checker {
     driver_reports: DriverReports,
     templates: Templates,
     variables: Variables,
+    namespaces: Namespaces,
     versions: Versions,
     scaling: Scaling,
+    canaries: Canaries,
     services: Services,
     statistics: Statistics,
     identities: Identities,
     disks: Disks,
+    draining: Draining,
+    node_meta: NodeMeta,
+    scheduler: Scheduler,
+    /// The operator's keys, as the node is configured.
+    configured_meta: BTreeMap<String, String>,
+    /// The volumes of the node, as this life of the agent is configured.
+    pub(crate) host_volumes: BTreeMap<String, HostVolume>,
     removals: Removals,
     claims: Claims,
     checks: Checks,
@@ -170,6 +195,8 @@ pub struct Checker {
     /// nothing away for it yet.
     disk_limits: Option<DiskUsageLimits>,
     disk_under_pressure: bool,
+    /// Whether operators of this agent were told that there is too little space.
+    disk_pressure_told: bool,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
     reached: Reached,
@@ -206,12 +233,19 @@ impl Checker {
             driver_reports: DriverReports::default(),
             templates: Templates::default(),
             variables: Variables::default(),
+            namespaces: Namespaces::of(config),
             versions: Versions::default(),
             scaling: Scaling::default(),
+            canaries: Canaries::default(),
             services: Services::default(),
             statistics: Statistics::default(),
             identities: Identities::default(),
             disks: Disks::default(),
+            draining: Draining::default(),
+            node_meta: NodeMeta::new(),
+            scheduler: Scheduler::default(),
+            configured_meta: config.node.meta.clone(),
+            host_volumes: config.node.host_volumes.clone(),
             claims: Claims::default(),
             checks: Checks::default(),
             foretold: None,
@@ -224,6 +258,7 @@ impl Checker {
             retention: config.retention,
             disk_limits: config.disk_limits,
             disk_under_pressure: false,
+            disk_pressure_told: false,
             leaving: false,
             reached: Reached::default(),
             coverage: Coverage::default(),
@@ -250,6 +285,12 @@ impl Checker {
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Request(request, asked)) => {
                 self.replies.asked(*request, asked);
+                self.scheduler.asked(agent, *request, asked);
+                self.namespaces.asked(agent, *request, asked);
+                if self.scheduler.forbids(*request) || self.namespaces.forbids(*request) {
+                    // Nothing comes of it.
+                    return;
+                }
                 self.launched.asked(asked);
                 self.variables.asked(agent, *request, asked);
                 self.disks.asked(world, agent, *request, asked);
@@ -257,6 +298,8 @@ impl Checker {
                 self.foretell(world, agent, asked);
                 self.versions.asked(agent, asked);
                 self.scaling.asked(agent, *request, asked);
+                self.draining.asked(world, agent, asked);
+                self.meta_is_applied(agent, asked);
             }
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
@@ -267,7 +310,10 @@ impl Checker {
                 self.templates.delivered(input);
             }
             Some(input @ Input::Template(..)) => self.templates.delivered(input),
-            None => self.launched.called_back(agent),
+            None => {
+                self.launched.called_back(agent);
+                self.draining.called_back(world);
+            }
             Some(Input::Check(_)) => {}
         }
     }
@@ -287,6 +333,9 @@ impl Checker {
                 self.hook_effect(world, agent, hook)
             }
             Effect::Check(effect) => self.check_effect(world, agent, effect),
+            Effect::Node(NodeEffect::Volume { volume, work, .. }) => {
+                self.volume_effect(world, agent, *volume, work)
+            }
             Effect::Node(NodeEffect::MeasureDiskUsage { .. }) => {
                 self.first_disk_usage_check_waits_interval(world)
             }
@@ -303,6 +352,7 @@ impl Checker {
                 self.event_emitted(world, agent, key, event)
             }
             Effect::Notify(Notification::Index(index)) => self.broadcast_never_goes_back(*index),
+            Effect::Notify(Notification::Notice(notice)) => self.disk_pressure_is_told_once(notice),
             Effect::Reply(RequestId(0), _) => Ok(()),
             Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
@@ -339,12 +389,15 @@ impl Checker {
         self.disks.agent_died();
         self.versions.agent_died();
         self.scaling.agent_died();
+        self.canaries.agent_died();
         self.services = Services::default();
         self.checks = Checks::default();
         self.statistics = Statistics::default();
         self.ending = Ending::default();
         self.driver_reports = DriverReports::default();
         self.leaving = false;
+        // The next agent says it again.
+        self.disk_pressure_told = false;
         self.newborn = true;
     }
 
@@ -356,6 +409,10 @@ impl Checker {
             self.evals.agent_restored(world);
             self.templates.agent_restored(world);
             self.variables.agent_restored(world);
+            self.namespaces.agent_restored(world);
+            self.draining.agent_restored(world);
+            self.meta_of_new_agent(world);
+            self.scheduler.agent_restored(world);
             let unread = world
                 .alive()
                 .any(|(_, one)| world.unread.contains(&one.key));
@@ -399,6 +456,8 @@ impl Checker {
             DriverEffect::Start(request::Start { launch, config, .. }) => {
                 self.devices_of_a_start(alloc, key, config)?;
                 self.start_env_has_ports(alloc, key, config)?;
+                self.start_has_its_volumes(world, alloc, key, config)?;
+                self.start_is_in_known_namespace(world, alloc, key)?;
                 self.start_env_has_dispatch_meta(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.start_has_its_templates(task, config)?;

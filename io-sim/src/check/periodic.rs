@@ -27,7 +27,7 @@ pub(super) struct Launched {
     seen: usize,
     /// The times that each job was launched for.
     times: BTreeMap<JobKey, BTreeSet<i64>>,
-    /// Times that were rightly not launched.
+    /// Times that were rightly not launched: an earlier launch overlaps, or there is one for this time.
     excused: BTreeSet<(JobKey, i64)>,
     /// How often each job was to be launched by hand.
     forced: BTreeMap<JobKey, usize>,
@@ -155,6 +155,7 @@ impl Checker {
             if waits {
                 continue;
             }
+            let mut overlaps = before.get(&key).is_some_and(|alive| !alive.is_empty());
             let recent = (now - ON_TIME..=now).filter(|at| *at > registered);
             for time in recent.filter(|at| fits(periodic, *at)).collect::<Vec<_>>() {
                 let launch = JobKey {
@@ -164,9 +165,9 @@ impl Checker {
                 let saved = self.launched.times.get(&key);
                 let there = view.job(&launch).is_some();
                 let launched = there || saved.is_some_and(|times| times.contains(&time));
-                let overlaps = before.get(&key).is_some_and(|alive| !alive.is_empty());
                 let excuse = (key.clone(), time);
-                if overlaps && !launched {
+                // One that is there may be of an earlier job of this name, and is collected as soon as that.
+                if overlaps && !launched || there {
                     self.launched.excused.insert(excuse.clone());
                 }
                 self.sometimes(
@@ -177,6 +178,8 @@ impl Checker {
                 self.holds(Property::LaunchIsOnTime, holds, || {
                     format!("no {} at {now}", launch.id)
                 })?;
+                // When it was called back late, a launch of just now is in the way of later times.
+                overlaps |= periodic.prohibit_overlap && alive(view, job).any(|key| key == launch);
             }
         }
         Ok(())

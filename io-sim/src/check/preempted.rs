@@ -119,12 +119,14 @@ impl Checker {
                 .any(|(one, other)| one > 0 && other > 0);
             let common = both || !claims(by).is_disjoint(&claims(alloc));
             let named = by.record().preempts.contains(&record.id);
-            let may = view.preemption().is_allowed(more.job_type);
-            Some(may && margin && common && named && is_older(alloc, by))
+            let set = view.scheduler_config().modify_index;
+            let may = set > by.record().create_index || view.preemption().is_allowed(more.job_type);
+            Some([may, margin, common, named, is_older(alloc, by)])
         });
-        let right = right == Some(true) && !placed_in_vain && !has_done_its_work(alloc);
+        let found = (right, placed_in_vain, has_done_its_work(alloc));
+        let right = found == (Some([true; 5]), false, false);
         self.holds(Property::PreemptedAllocHasLowerPriority, right, || {
-            format!("{record:?}")
+            format!("{found:?} (may, margin, common, named, older; in vain, done) {record:?}")
         })
     }
 }

@@ -247,6 +247,21 @@ properties! {
     /// A restored agent has exactly the variables that were saved.
     VariablesSurviveAgentRestart: "variables_survive_agent_restart", [P6], Always;
 
+    /// Operators of an agent are told once that the disk fills up, and once that this is over.
+    DiskPressureIsToldOnce: "disk_pressure_is_told_once", [P27], Always;
+
+    // Namespaces.
+    /// A restored agent knows the namespaces that were saved, as they were described last.
+    NamespacesSurviveAgentRestart: "namespaces_survive_agent_restart", [P6], Always;
+    /// A task starts only in a namespace that is saved or configured.
+    StartIsInKnownNamespace: "start_is_in_known_namespace", [P2 P3], Always;
+    /// Whoever brings work into a namespace that is not there, or that does not allow its driver, is refused.
+    JobWithoutHomeIsRefused: "job_without_home_is_refused", [P3], Always;
+    /// When a deletion of a namespace is answered, no process of its jobs lives.
+    DeletedNamespaceIsEmpty: "deleted_namespace_is_empty", [P14], Always;
+    /// Each job that is not dead, and each variable, lies in a namespace that is there.
+    ContentHasItsNamespace: "content_has_its_namespace", [P3], AtRest;
+
     /// The template watch of a running task keeps its settings while the allocation stops: a stop runs no update hook.
     StopRunsNoUpdateHook: "stop_runs_no_update_hook", [P24 P29], Always;
     /// The template watch of a running task uses the wait times of its current job version.
@@ -271,6 +286,30 @@ properties! {
     HealthyAllocPassesItsChecks: "healthy_alloc_passes_its_checks", [P27], Always;
     /// The checks of running tasks pass, and those of others do not run.
     ChecksPassAtRest: "checks_pass_at_rest", [P27 P14], AtRest;
+    /// A task waits for services only while one of them is not healthy.
+    NoWaitForHealthyServices: "no_wait_for_healthy_services", [P7 P11], AtRest;
+
+    // Drains.
+    /// While the node is ineligible or drained no allocation is made.
+    IneligibleNodePlacesNothing: "ineligible_node_places_nothing", [P3], Always;
+    /// A drain stops services in turns, batch jobs at its deadline, system jobs after all others, and no ignored ones.
+    DrainTakesTurns: "drain_takes_turns", [P3 P24], Always;
+    /// At the deadline of a drain all that is left is told to end, by this agent or the next.
+    DrainDeadlineIsKept: "drain_deadline_is_kept", [P3 P11], Always;
+    /// A drain is over only when nothing is left that it is to stop, or when somebody calls it off.
+    DrainIsOverWhenNothingIsLeft: "drain_is_over_when_nothing_is_left", [P2 P27], Always;
+    /// A drain ends, unless a batch job goes on before its deadline.
+    DrainEnds: "drain_ends", [P11], AtRest;
+    /// No job waits for a node to be eligible that is.
+    JobsWaitOnlyForClosedNode: "jobs_wait_only_for_closed_node", [P3 P11], AtRest;
+    /// The node has the metadata that was applied, over that of its configuration.
+    NodeHasAppliedMeta: "node_has_applied_meta", [P6 P27], Always;
+    /// The scheduler has the settings that were set last, and placement goes by them.
+    SchedulerHasItsSettings: "scheduler_has_its_settings", [P6 P27], Always;
+    /// While registrations are rejected nobody's job is taken in.
+    RejectedRegistrationBringsNoJob: "rejected_registration_brings_no_job", [P27], Always;
+    /// No job waits for a constraint that the node fulfils.
+    NoWaitForFulfilledConstraint: "no_wait_for_fulfilled_constraint", [P3 P11], AtRest;
 
     // Tokens.
     /// A task starts with identity tokens issued for that start.
@@ -289,6 +328,21 @@ properties! {
     StartHasItsDevices: "start_has_its_devices", [P7], Always;
     /// The environment of a task has the ports of its allocation.
     StartEnvHasPorts: "start_env_has_ports", [P7], Always;
+    /// A task starts only when the node has its volumes, and may write if it does not only read; it finds them where
+    /// its variables and links say.
+    StartHasItsVolumes: "start_has_its_volumes", [P7], Always;
+    /// An allocation is placed only on a node that has its volumes as it needs them.
+    PlacedAllocHasItsVolumes: "placed_alloc_has_its_volumes", [P7], Always;
+    /// No job waits for a volume that the node has.
+    NoWaitForPresentVolume: "no_wait_for_present_volume", [P3 P11], AtRest;
+    /// A volume is saved as pending before its directory is made, and as deleted before that is removed.
+    VolumeIsSavedBeforeWork: "volume_is_saved_before_work", [P2 P6], Always;
+    /// The directory of a volume is removed only when no process of an allocation that asks for it lives.
+    VolumeInUseIsNotRemoved: "volume_in_use_is_not_removed", [P14 P17], Always;
+    /// Each directory that was made for a volume belongs to one that is remembered.
+    NoVolumeIsOrphaned: "no_volume_is_orphaned", [P2], AtRest;
+    /// A volume that is made or registered gets ready, or is refused; one that is ready has its directory.
+    VolumeHasItsDirectory: "volume_has_its_directory", [P6 P11], AtRest;
     /// A device plugin is asked to reserve exactly the devices that the allocation holds for the task.
     ReservedDeviceIsHeld: "reserved_device_is_held", [P14], Always;
     /// Only an existing, healthy device is assigned.
@@ -517,10 +571,19 @@ properties! {
     JobHasOneActiveDeployment: "job_has_one_active_deployment", [P3], Always;
     /// A deployment succeeds only when every copy of every watched group is healthy.
     SuccessfulDeploymentHasAllCopiesHealthy: "successful_deployment_has_all_copies_healthy", [P3], Always;
-    /// An allocation is healthy only after its tasks ran for min_healthy_time.
+    /// An allocation is healthy only after its tasks ran for min_healthy_time, or when somebody says so.
     HealthyAllocRanMinHealthyTime: "healthy_alloc_ran_min_healthy_time", [P27], Always;
     /// A rolling update has at most max_parallel copies that are not yet healthy.
     RollingUpdateStaysWithinMaxParallel: "rolling_update_stays_within_max_parallel", [P3], Always;
+
+    /// Until canaries are promoted, nothing else of the new version runs, and nothing of the old one ends for it.
+    OldVersionServesUntilPromotion: "old_version_serves_until_promotion", [P3], Always;
+    /// Canaries are promoted only when they are healthy and somebody asks, or the group promotes itself.
+    CanaryIsPromotedOnRequest: "canary_is_promoted_on_request", [P3], Always;
+    /// A paused roll-out starts nothing more.
+    PausedDeploymentStartsNothing: "paused_deployment_starts_nothing", [P3], Always;
+    /// With auto_revert, a failed roll-out brings the last stable version back, once.
+    FailedDeploymentRevertsOnce: "failed_deployment_reverts_once", [P3], Always;
 
     // Ends of agents.
     /// A stopped agent has no effects.
@@ -643,8 +706,18 @@ properties! {
     SometimesDeploymentSucceeds: "sometimes_deployment_succeeds", [P3], Sometimes;
     /// A job goes back to an earlier version.
     SometimesJobIsReverted: "sometimes_job_is_reverted", [P3], Sometimes;
+    /// A drain is complete.
+    SometimesDrainCompletes: "sometimes_drain_completes", [P3], Sometimes;
+    /// A drain stops what is left at its deadline.
+    SometimesDrainIsForced: "sometimes_drain_is_forced", [P3], Sometimes;
     /// A count is refused.
     SometimesScalingIsRefused: "sometimes_scaling_is_refused", [P3], Sometimes;
+    /// A canary runs.
+    SometimesCanaryRuns: "sometimes_canary_runs", [P3], Sometimes;
+    /// A canary is promoted.
+    SometimesCanaryIsPromoted: "sometimes_canary_is_promoted", [P3], Sometimes;
+    /// A failed roll-out brings an earlier version back.
+    SometimesDeploymentIsReverted: "sometimes_deployment_is_reverted", [P3], Sometimes;
     /// A roll-out fails.
     SometimesDeploymentFails: "sometimes_deployment_fails", [P3], Sometimes;
     /// A kill signal is ignored, and a force kill follows.

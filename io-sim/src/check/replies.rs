@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::requests::{Deregister, Request};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
+use drover_core::ids::{AllocId, DeploymentId, JobKey, RequestId, Slot, VolumeId};
+use drover_core::model::eval::Deployment;
 use drover_core::model::variable::{Variable, VariableKey};
 use drover_core::store::disk::Disk;
+use drover_core::store::namespace::NamespaceRecord;
+use drover_core::store::node::NodeRecord;
 use drover_core::store::record::{AllocRecord, JobRecord};
+use drover_core::store::volume::VolumeRecord;
+use drover_core::store::{Key, Record};
 
 use super::disks::saved_disk;
+use super::draining::saved_node;
 use super::history::{saved_alloc, saved_job};
+use super::namespaces::saved_namespace;
 use super::variables::saved_variable;
+use super::volumes::saved_volume;
 use super::{Checker, Property, Verdict};
 use crate::requests::simulated;
 use crate::world::World;
@@ -43,6 +51,14 @@ impl<'a> Facts<'a> {
         saved_job(self.world, key)
     }
 
+    /// The roll-out that the disk holds.
+    pub(crate) fn deployment(self, id: DeploymentId) -> Option<&'a Deployment> {
+        match self.world.disk.records().get(&Key::Deployment(id)) {
+            Some(Record::Deployment(saved)) => Some(saved),
+            _ => None,
+        }
+    }
+
     /// The allocation that the disk holds.
     pub(crate) fn alloc(self, id: AllocId) -> Option<&'a AllocRecord> {
         saved_alloc(self.world, id)
@@ -51,6 +67,21 @@ impl<'a> Facts<'a> {
     /// The variable that the disk holds.
     pub(crate) fn variable(self, key: &VariableKey) -> Option<&'a Variable> {
         saved_variable(self.world, key)
+    }
+
+    /// What the disk holds of what people decided about the node.
+    pub(crate) fn node(self) -> Option<&'a NodeRecord> {
+        saved_node(self.world)
+    }
+
+    /// The namespace that the disk holds.
+    pub(crate) fn namespace(self, name: &str) -> Option<&'a NamespaceRecord> {
+        saved_namespace(self.world, name)
+    }
+
+    /// The volume that the disk holds.
+    pub(crate) fn volume(self, id: VolumeId) -> Option<&'a VolumeRecord> {
+        saved_volume(self.world, id)
     }
 
     /// The disk of a slot, as the disk of the machine says.
@@ -84,6 +115,11 @@ impl Replies {
         self.asked.values().any(asked)
     }
 
+    /// Whether somebody said in this life that an allocation is healthy.
+    pub(super) fn says_healthy(&self, id: AllocId) -> bool {
+        self.any(|asked| matches!(asked, Request::SetAllocHealth(one) if one.healthy.contains(&id)))
+    }
+
     /// Whether this life was asked to clean up.
     pub(super) fn collects(&self) -> bool {
         self.any(|asked| matches!(asked, Request::CollectGarbage(_)))
@@ -114,6 +150,16 @@ impl Replies {
         self.any(|asked| matches!(asked, Request::DeleteVariable(one) if one.key == *of))
     }
 
+    /// Whether this life was asked to delete the namespace.
+    pub(crate) fn deletes_namespace(&self, name: &str) -> bool {
+        self.any(|asked| matches!(asked, Request::DeleteNamespace(one) if *one.name == *name))
+    }
+
+    /// Whether this life was asked to delete the volume.
+    pub(crate) fn deletes_volume(&self, id: VolumeId) -> bool {
+        self.any(|asked| matches!(asked, Request::DeleteVolume(one) if one.volume == id))
+    }
+
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -139,6 +185,9 @@ impl Checker {
         let Some(asked) = asked else { return Ok(()) };
         self.variable_change_checks_index(request, &asked, reply)?;
         self.scaling_is_bounded(request, reply)?;
+        self.deleted_namespace_is_empty(world, &asked, reply)?;
+        self.job_without_home_is_refused(request, reply)?;
+        self.rejected_registration_brings_no_job(request, reply)?;
         // That a signal was passed on, or a session opened, is no change that lasts.
         if !matches!(asked, Request::Signal(_) | Request::OpenSession(_)) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
@@ -148,8 +197,12 @@ impl Checker {
 
     /// Each refusal has a reason.
     fn refusal_has_a_reason(&mut self, request: RequestId, reply: &Reply) -> Verdict {
-        let Reply::Refused(Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why)) =
-            reply
+        let Reply::Refused(
+            Refusal::NotFound(why)
+            | Refusal::Conflict(why)
+            | Refusal::Invalid(why)
+            | Refusal::Forbidden(why),
+        ) = reply
         else {
             return Ok(());
         };
@@ -178,8 +231,10 @@ fn index_of(reply: &Reply) -> u64 {
         Reply::Registered { index, .. }
         | Reply::Dispatched { index, .. }
         | Reply::Stopping { index, .. }
+        | Reply::NodeChanged { index, .. }
+        | Reply::Deployment { index, .. }
         | Reply::Done { index } => *index,
         Reply::Variable(meta) => meta.modify_index,
-        Reply::HandedOver(_) | Reply::Refused(_) => 0,
+        Reply::HandedOver(_) | Reply::Volume(_) | Reply::Refused(_) => 0,
     }
 }

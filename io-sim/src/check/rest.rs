@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::{Agent, Awaiting, JobWait, Wait};
+use drover_core::agent::{Agent, Awaiting, JobWait, TaskWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::DiskUsageLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey, TaskKey};
 use drover_core::local::KEPT_EVALS;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
-use drover_core::model::eval::DeploymentStatus;
+use drover_core::model::eval::{Deployment, DeploymentStatus};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
@@ -16,6 +16,8 @@ use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
+use super::canaries::{stands, waits_for_people};
+use super::wait_for::awaits_services;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -57,10 +59,17 @@ impl Checker {
         }
         self.ended_session_is_forgotten(agent)?;
         self.checks_pass_at_rest(world, agent)?;
+        self.no_wait_for_healthy_services(world, agent)?;
         self.task_has_current_templates(world, agent)?;
         self.templates_of_running_task_are_watched(world, agent)?;
         self.templates_of_dead_task_are_not_watched(world, agent)?;
         self.disk_usage_is_below_limit(world, agent)?;
+        self.drain_ends(world, agent)?;
+        self.jobs_wait_only_for_closed_node(agent)?;
+        self.no_wait_for_fulfilled_constraint(agent)?;
+        self.no_wait_for_present_volume(world, agent)?;
+        self.volumes_have_directories(world, agent)?;
+        self.content_has_its_namespace(world, agent)?;
         self.node_attributes_match_fingerprints(world, agent)?;
         self.latest_time_is_launched(world, agent)?;
         self.finished_dispatched_jobs_are_collected(agent)?;
@@ -82,7 +91,7 @@ impl Checker {
             let record = alloc.record();
             let waits = pending.awaits_job(&record.job);
             let rollout = record.deployment.and_then(|id| view.deployment(id));
-            waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
+            waits || rollout.is_some_and(|it| it.is_active())
         };
         let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
         let now = world.now().wall;
@@ -106,10 +115,17 @@ impl Checker {
         let allowed = |one: &Awaiting| match &one.wait {
             Wait::Store => !renewed.is_empty(),
             Wait::Node => one.until.is_some_and(|until| until > world.at),
+            // What it waits for has a property of its own.
+            Wait::Drain => true,
             Wait::Job(_, JobWait::Placement | JobWait::Reschedule) => true,
             // What is known of its zone came to an end just now.
             Wait::Job(_, JobWait::TimeZone) => asks,
             Wait::Job(_, JobWait::Fingerprint) | Wait::Alloc(..) => false,
+            // What it waits for has a property of its own.
+            Wait::Task(_, TaskWait::Services) => true,
+            Wait::Task(key, TaskWait::Stage) => {
+                agent.view().alloc(key.alloc).is_some_and(awaits_services)
+            }
             Wait::Task(key, _) => renewed.contains(key),
         };
         let other = pending.awaiting.iter().find(|one| !allowed(one));
@@ -172,7 +188,7 @@ impl Checker {
         };
         let of_job = |one: &Awaiting| matches!(one.wait, Wait::Job(..));
         let waits = agent.pending().awaiting.iter().any(of_job);
-        let over = rollout.status != DeploymentStatus::Running || waits;
+        let over = !rollout.is_active() || waits || waits_for_people(job, rollout);
         self.holds(Property::DeploymentsEnd, over, || {
             format!("{} {rollout:?}", job.job.id)
         })
@@ -203,9 +219,12 @@ impl Checker {
                 };
                 let mut allocs = view.allocs_of(&key).filter(here);
                 // One with a new token may be starting again for it just now.
-                let filled = |alloc| fills(&job.job, alloc) || world.renews_in(alloc);
-                let filled = allocs.clone().any(filled);
-                let alive = allocs.clone().filter(live).count();
+                let filled = |alloc| {
+                    fills(&job.job, alloc) || world.renews_in(alloc) || awaits_services(alloc)
+                };
+                let filled = allocs.clone().any(filled) || stands(view, job, &group.name);
+                let canary = |alloc: &&AllocRunner| !alloc.record().canary;
+                let alive = allocs.clone().filter(live).filter(canary).count();
                 self.holds(Property::WantedCopiesExist, filled || done || waits, || {
                     let last = allocs.next().map(|alloc| alloc.record().clone());
                     format!("{key} {name}[{index}]: {last:?}")
@@ -255,7 +274,11 @@ impl Checker {
     fn running_alloc_has_latest_job_version(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let rollout = job.deployment.and_then(|id| view.deployment(id));
-        let failed = rollout.is_some_and(|one| one.status == DeploymentStatus::Failed);
+        let held = |one: &Deployment| {
+            let paused = one.status == DeploymentStatus::Paused;
+            paused || one.unpromoted().next().is_some()
+        };
+        let failed = rollout.is_some_and(|one| one.status == DeploymentStatus::Failed || held(one));
         let key = job.job.key();
         if job.job.stop || failed || !view.blocked(&key).is_empty() {
             return Ok(());
@@ -372,13 +395,14 @@ impl Checker {
         let same_jobs = saved.jobs == jobs.collect();
         let same_disks = saved.disks == *agent.view().disks();
         let same_texts = saved.submissions == *agent.view().submissions();
+        let same_node = *saved.node.unwrap_or_default() == *agent.view().node_record();
         self.holds(
             Property::StoreMatchesState,
-            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts,
+            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts && same_node,
             || {
                 format!(
                     "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}, \
-                     disks {same_disks}, texts {same_texts}"
+                     disks {same_disks}, texts {same_texts}, node {same_node}"
                 )
             },
         )

@@ -150,7 +150,7 @@ impl Checker {
         )
     }
 
-    /// An allocation is healthy only after its tasks ran for min_healthy_time.
+    /// An allocation is healthy only after its tasks ran for min_healthy_time, or when somebody says so.
     pub(super) fn healthy_alloc_ran_min_healthy_time(
         &mut self,
         world: &World,
@@ -169,6 +169,9 @@ impl Checker {
         let (Some(update), true) = (update, fresh) else {
             return Ok(());
         };
+        if self.replies.says_healthy(record.id) {
+            return Ok(());
+        }
         let time = update.min_healthy_time;
         let late = alloc.tasks().iter().find(|task| {
             let launch = task.record().launch.as_ref().map(|launch| launch.id);
@@ -201,7 +204,7 @@ impl Checker {
         let Some(rollout) = id.and_then(|id| view.deployment(id)) else {
             return Ok(());
         };
-        let over = rollout.status != DeploymentStatus::Running;
+        let over = !rollout.is_active();
         if !over || !self.rollouts.over.insert(rollout.id) {
             return Ok(());
         }
@@ -216,6 +219,7 @@ impl Checker {
             view.allocs_of(&alloc.record().job).any(|other| {
                 let record = other.record();
                 record.deployment == Some(rollout.id)
+                    && !record.canary
                     && record.group.as_str() == group.name
                     && record.index == index
                     && record.health.is_some_and(|health| health.healthy)
@@ -236,9 +240,7 @@ impl Checker {
     /// A job has at most one active deployment, that of its latest version.
     pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
-        let running = view
-            .deployments()
-            .filter(|rollout| rollout.status == DeploymentStatus::Running);
+        let running = view.deployments().filter(|rollout| rollout.is_active());
         let mut of_jobs: BTreeSet<&JobKey> = BTreeSet::new();
         for rollout in running {
             let job = view.job(&rollout.job);

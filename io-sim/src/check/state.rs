@@ -24,6 +24,7 @@ impl Checker {
         self.force_kill_follows_kill_timeout(world, agent)?;
         self.index_never_goes_back(agent)?;
         self.variables_survive_agent_restart(agent)?;
+        self.namespaces_survive_agent_restart(agent)?;
         self.services(agent)?;
         self.due_check_restarts_happened(world)?;
         self.evaluations(agent)?;
@@ -32,6 +33,10 @@ impl Checker {
         self.versions(agent)?;
         self.scaled_group_has_its_count(agent)?;
         self.periodic_jobs(world, agent)?;
+        self.draining(world, agent)?;
+        self.canaries(agent)?;
+        self.node_has_applied_meta(agent)?;
+        self.scheduler_has_its_settings(agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;
         match self.touched.take() {
@@ -87,7 +92,7 @@ impl Checker {
         self.leased_disk_is_kept(world, agent, alloc)?;
         self.gc_collects_no_more_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
-        self.placed(agent, alloc)?;
+        self.placed(world, agent, alloc)?;
         self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
         self.checks_of(world, agent, alloc)?;
         self.successful_deployment_has_all_copies_healthy(agent, alloc)?;

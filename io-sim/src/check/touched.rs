@@ -72,8 +72,8 @@ impl Touched {
             // Children of it may go, and one comes.
             Subject::Job(job) if is_template(agent, &job) => self.everything(),
             Subject::Job(job) => self.job(agent, &job),
-            Subject::Variable(_) => {}
-            Subject::Everything => self.everything(),
+            Subject::Variable(_) | Subject::Namespace(_) => {}
+            Subject::Deployment(_) | Subject::Node | Subject::Everything => self.everything(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Touched {
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
-            | Effect::Notify(Notification::Index(_))
+            | Effect::Notify(Notification::Index(_) | Notification::Notice(_))
             | Effect::Stopped => {}
         }
     }
@@ -122,6 +122,9 @@ impl Touched {
             | Key::Disk(_)
             | Key::Submission(..)
             | Key::Periodic(_)
+            | Key::Node
+            | Key::Volume(_)
+            | Key::Namespace(_)
             | Key::Variable(_) => None,
         }));
     }

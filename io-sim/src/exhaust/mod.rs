@@ -248,6 +248,9 @@ impl Sim {
             | Record::Variable(_)
             | Record::Collected(_)
             | Record::Periodic(_)
+            | Record::Node(_)
+            | Record::Volume(_)
+            | Record::Namespace(_)
             | Record::Disk(_)
             | Record::Submission(_)
             | Record::Alloc(_) => None,

@@ -11,6 +11,7 @@ mod identity;
 mod migrate_disk;
 mod task_dir;
 mod template;
+mod volumes;
 
 use std::sync::Arc;
 
@@ -119,6 +120,7 @@ pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
         HookWork::BuildTaskDir(work) => work,
         HookWork::IssueIdentities(work) => &**work,
         HookWork::WritePayload(work) => work,
+        HookWork::LinkVolumes(work) => work,
         HookWork::FetchArtifacts(work) => work,
         HookWork::Reserve(work) => work,
         HookWork::RenderTemplates(work) => &**work,

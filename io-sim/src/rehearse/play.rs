@@ -1,6 +1,7 @@
 //! One run: the job is submitted, the trouble happens, and then the job is left alone until it is
 //! whole.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -8,8 +9,10 @@ use drover_core::agent::requests::{Register, Restart, RestartScope, StopAlloc};
 use drover_core::config::Config;
 use drover_core::ids::{AllocId, LaunchId};
 use drover_core::model::alloc::ExitResult;
+use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::node::Node;
+use drover_core::model::volume::HostVolume;
 use drover_core::time::Span;
 
 use super::measure::Watcher;
@@ -25,10 +28,31 @@ const STEADY: Span = Span::secs(900);
 /// Who is not whole by then never will be: longer than any interval that people write.
 const FOR_EVER: Span = Span::secs(8 * 24 * 3600);
 
+/// The volumes that a job asks for: a rehearsal is not about whether a node has them.
+fn volumes_for(job: &Job) -> BTreeMap<String, HostVolume> {
+    let of_group = |group: &TaskGroup| {
+        let copies = u32::try_from(group.wanted()).unwrap_or(0);
+        let asked = group.volumes.values();
+        let names = asked.flat_map(|it| (0..copies).map(|index| it.source_for(index).into_owned()));
+        names.collect::<BTreeSet<String>>()
+    };
+    let names = job.task_groups.iter().flat_map(of_group);
+    let volume = |name: String| {
+        let volume = HostVolume {
+            path: format!("/volumes/{name}"),
+            name: name.clone(),
+            ..HostVolume::default()
+        };
+        (name, volume)
+    };
+    names.map(volume).collect()
+}
+
 /// Plays it.
 pub(super) fn play(job: &Job, plan: &Plan, seed: u64, with_story: bool) -> Outcome {
     let node = Node {
         dynamic_ports: (20_000, 32_000),
+        host_volumes: volumes_for(job),
         ..node()
     };
     let mut config = Config::new(0, node, "/alloc");

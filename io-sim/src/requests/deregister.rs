@@ -2,7 +2,6 @@
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
 use serde::{Deserialize, Serialize};
 
 use super::Simulated;
@@ -25,7 +24,7 @@ impl ActKind for Deregister {
     }
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
-        let (job, purge) = (JobKey::local(&self.job), self.purge);
+        let (job, purge) = (sim.key_of(&self.job), self.purge);
         sim.ask(requests::Deregister { job, purge });
         Ok(())
     }

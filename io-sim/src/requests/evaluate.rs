@@ -2,7 +2,6 @@
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
 use serde::{Deserialize, Serialize};
 
 use super::Simulated;
@@ -23,7 +22,7 @@ impl ActKind for Evaluate {
     }
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
-        let job = JobKey::local(&self.job);
+        let job = sim.key_of(&self.job);
         sim.ask(requests::Evaluate { job });
         Ok(())
     }

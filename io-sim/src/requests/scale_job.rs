@@ -2,7 +2,6 @@
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
 use drover_core::model::value::Value;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +31,7 @@ impl ActKind for ScaleJob {
         let group = job.and_then(|job| job.task_groups.first());
         let name = group.map_or("g", |group| &group.name);
         sim.ask(requests::ScaleJob {
-            job: JobKey::local(&self.job),
+            job: sim.key_of(&self.job),
             group: if self.elsewhere { "nowhere" } else { name }.into(),
             count: self.count,
             message: "scaled".into(),

@@ -2,7 +2,6 @@
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
 use serde::{Deserialize, Serialize};
 
 use super::{Simulated, shown_version};
@@ -27,7 +26,7 @@ impl ActKind for TagVersion {
     }
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
-        let job = JobKey::local(&self.job);
+        let job = sim.key_of(&self.job);
         let latest = shown_version(sim, &job);
         sim.ask(requests::TagVersion {
             job,

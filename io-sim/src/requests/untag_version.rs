@@ -2,7 +2,6 @@
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
 use serde::{Deserialize, Serialize};
 
 use super::Simulated;
@@ -26,7 +25,7 @@ impl ActKind for UntagVersion {
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
         sim.ask(requests::UntagVersion {
-            job: JobKey::local(&self.job),
+            job: sim.key_of(&self.job),
             name: self.tag.as_str().into(),
         });
         Ok(())

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use drover_core::agent::Input;
-use drover_core::agent::requests::{DispatchJob, HandOver, Request, TakeOver};
+use drover_core::agent::requests::{DispatchJob, HandOver, Register, Request, TakeOver};
 use drover_core::claims::resources::Amounts;
 use drover_core::effect::Reply;
 use drover_core::ids::{JobKey, RequestId, SessionId};
 use drover_core::input::ShutdownMode;
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
+use drover_core::model::volume::HostVolume;
 use drover_core::time::Span;
 
 use super::Sim;
@@ -22,10 +23,25 @@ impl Sim {
     pub fn ask(&mut self, what: impl Into<Request>) -> RequestId {
         let request = self.request();
         let what = what.into();
+        if let Request::Register(Register { job, .. }) | Request::TakeOver(TakeOver { job, .. }) =
+            &what
+        {
+            let namespace = job.namespace.as_str().into();
+            self.namespaces.insert(job.id.clone(), namespace);
+        }
         self.requests
             .insert(request, (self.world.life, what.clone()));
         self.send(Source::Operator, Input::Request(request, what));
         request
+    }
+
+    /// The name of a job, in the namespace in which it was handed in last.
+    pub fn key_of(&self, job: &str) -> JobKey {
+        let mut key = JobKey::local(job);
+        if let Some(namespace) = self.namespaces.get(job) {
+            key.namespace = namespace.clone();
+        }
+        key
     }
 
     /// Makes a job of a parameterized one. What it brings is made of the number; every third has
@@ -40,7 +56,7 @@ impl Sim {
             ..Dispatch::default()
         };
         self.ask(DispatchJob {
-            job: JobKey::local(job),
+            job: self.key_of(job),
             dispatch: Arc::new(dispatch),
         })
     }
@@ -50,9 +66,7 @@ impl Sim {
         let jobs = self.view().into_iter().flat_map(|view| view.jobs());
         let children = jobs.filter(|record| record.job.parent_id == job);
         let children = children.map(|record| record.job.key());
-        core::iter::once(JobKey::local(job))
-            .chain(children)
-            .collect()
+        core::iter::once(self.key_of(job)).chain(children).collect()
     }
 
     /// Hands in a job that ran on another node until now.
@@ -72,7 +86,7 @@ impl Sim {
 
     /// Another node takes over a job.
     pub fn hand_over(&mut self, job: &str) -> RequestId {
-        let job = JobKey::local(job);
+        let job = self.key_of(job);
         self.ask(HandOver { job })
     }
 
@@ -89,6 +103,13 @@ impl Sim {
     pub(super) fn driver_after(&mut self, healthy: bool, pause: Span) {
         let driver = Arc::from(DRIVER);
         self.world.after(pause, &driver, Later::Driver { healthy });
+    }
+
+    /// The next agent is configured with these volumes.
+    pub fn configure_volumes(&mut self, volumes: &[HostVolume]) {
+        let volumes = volumes.iter();
+        let volumes = volumes.map(|volume| (volume.name.clone(), volume.clone()));
+        self.config.node.host_volumes = volumes.collect();
     }
 
     /// The machine has so much of counted resources from now on. The agent learns that when it looks

@@ -58,8 +58,10 @@ fn asks(names: &Names, asked: &Request) -> String {
     match asked.get().subject() {
         Subject::Job(job) => format!("{what} {}", job.id),
         Subject::Alloc(alloc) => format!("{what} {}", names.alloc(alloc)),
+        Subject::Deployment(id) => format!("{what} deployment {}", id.short()),
         Subject::Variable(key) => format!("{what} {}", key.path),
-        Subject::Everything => what.to_owned(),
+        Subject::Namespace(name) => format!("{what} {name}"),
+        Subject::Node | Subject::Everything => what.to_owned(),
     }
 }
 
@@ -68,7 +70,11 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         Some((_, TimerName::Alloc(id, timer))) => {
             (Column::Of(names.alloc(id)), format!("timer {timer:?}"))
         }
+        Some((_, TimerName::Drain)) => (Column::Agent, "deadline of the drain".to_owned()),
         Some((_, TimerName::Periodic(job))) => (Column::Agent, format!("time of job {}", job.id)),
+        Some((_, TimerName::Progress(job))) => {
+            (Column::Agent, format!("progress deadline of {}", job.id))
+        }
         Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
         Some((_, TimerName::Garbage)) => (Column::Agent, "timer of garbage".to_owned()),
         Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
@@ -176,6 +182,9 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 Reply::Dispatched { job, .. } => format!("dispatched {}", job.id),
                 Reply::Stopping { .. } => "stopping".to_owned(),
                 Reply::Done { .. } => "done".to_owned(),
+                Reply::NodeChanged { .. } => "node changed".to_owned(),
+                Reply::Deployment { .. } => "deployment changed".to_owned(),
+                Reply::Volume(id) => format!("volume {}", id.short()),
                 Reply::Variable(meta) => format!("put at {}", meta.modify_index),
                 Reply::HandedOver(slots) => format!("handed over {}", slots.len()),
                 Reply::Refused(why) => format!("refused {why:?}"),
@@ -186,6 +195,9 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
             Column::Of(names.task(key)),
             format!("emit {}: {}", event.kind.as_str(), event.display_message),
         ),
+        Effect::Notify(Notification::Notice(notice)) => {
+            (Column::People, format!("notice: {}", notice.text))
+        }
         Effect::Notify(Notification::Index(_)) => return None,
         Effect::Stopped => (Column::Agent, "done".to_owned()),
     })
@@ -209,6 +221,10 @@ fn records(names: &Names, batch: &Batch) -> String {
         }
         (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
         (Key::Collected(id), None) => format!("record of {} removed", names.alloc(*id)),
+        (Key::Node, Some(Record::Node(node))) => {
+            let drains = if node.drain.is_some() { " drains" } else { "" };
+            format!("node {}{drains}", node.eligibility.as_str())
+        }
         (Key::Periodic(job), Some(_)) => format!("launches of {}", job.id),
         (Key::Periodic(job), None) => format!("launches of {} removed", job.id),
         (Key::Disk(slot), Some(_)) => format!("disk of {slot}"),
@@ -220,6 +236,13 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Alloc(id), _) => format!("{} removed", names.alloc(*id)),
         (Key::Task(id, name), _) => format!("{}/{name} removed", names.alloc(*id)),
         (Key::Meta, _) => "meta".to_owned(),
+        (Key::Node, _) => "node".to_owned(),
+        (Key::Volume(id), Some(Record::Volume(volume))) => {
+            format!("volume {} {}", id.short(), volume.state.as_str())
+        }
+        (Key::Volume(id), _) => format!("volume {} removed", id.short()),
+        (Key::Namespace(name), Some(_)) => format!("namespace {name}"),
+        (Key::Namespace(name), None) => format!("namespace {name} removed"),
         (Key::Job(job), Some(_)) => format!("job {}", job.id),
         (Key::Job(job), None) => format!("job {} removed", job.id),
         (Key::Eval(_), _) => "eval".to_owned(),

@@ -1,7 +1,9 @@
 //! What is shown: fields whose texts are names, ids and settings. Everything else is hidden, so a
 //! field that is new, and that nobody thought of here, is hidden too.
 
+use drover_core::driver::capabilities::Capabilities;
 use drover_core::driver::config::SCHEMAS;
+use drover_core::driver::isolation::Sharing;
 use drover_core::driver::port_pair;
 use drover_core::driver::schema::{Field, Kind, Rule as FieldRule};
 use drover_core::text::parse_duration;
@@ -71,18 +73,94 @@ pub(super) fn fields(owner: &str) -> Fields {
     match owner {
         // What is named, numbered or counted; and what the machine is and has, and what is asked of it:
         // conditions look at all of it.
-        "JobKey" | "TaskKey" | "AllocRecord" | "AssignedPort" | "Evaluation" | "Deployment"
-        | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
-        | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
-        | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Outcome" | "Header" | "JobRecord"
-        | "Saved" | "Restore" | "Takeover" | "VariableKey" | "VariableMeta"
-        | "ParameterizedJob" | "DispatchPayload" | "PlacementFailure" | "Shortage" | "GroupId"
-        | "DeviceRequest" | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode"
-        | "ReportedGroup" | "ReportedDevice" | "ReportedAttribute" | "Attribute" | "Group"
-        | "Device" | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address"
-        | "ProbeConfig" | "DriverFingerprint" | "Machine" | "Fingerprints" | "FoundPlugin"
-        | "Drivers" | "Driver" | "Devices" | "Plugin" | "NodeInput" | "Reply" | "Slot" | "Disk"
-        | "Elsewhere" | "Lease" => Fields::all(Rule::Show),
+        "JobKey"
+        | "TaskKey"
+        | "AllocRecord"
+        | "AssignedPort"
+        | "Evaluation"
+        | "Deployment"
+        | "Meta"
+        | "Node"
+        | "DriverInfo"
+        | "DriverNetwork"
+        | "Constraint"
+        | "UpdateStrategy"
+        | "ReschedulePolicy"
+        | "PeriodicConfig"
+        | "Port"
+        | "Launch"
+        | "Local"
+        | "Ledger"
+        | "InFlight"
+        | "Agent"
+        | "Broadcasts"
+        | "Sender"
+        | "Outcome"
+        | "Header"
+        | "JobRecord"
+        | "Saved"
+        | "Restore"
+        | "Takeover"
+        | "VariableKey"
+        | "VariableMeta"
+        | "ParameterizedJob"
+        | "DispatchPayload"
+        | "PlacementFailure"
+        | "Shortage"
+        | "GroupId"
+        | "DeviceRequest"
+        | "Preference"
+        | "AssignedDevices"
+        | "Mount"
+        | "DeviceNode"
+        | "ReportedGroup"
+        | "ReportedDevice"
+        | "ReportedAttribute"
+        | "Attribute"
+        | "Group"
+        | "Device"
+        | "Fingerprint"
+        | "Processors"
+        | "Core"
+        | "Interface"
+        | "Address"
+        | "ProbeConfig"
+        | "DriverFingerprint"
+        | "Machine"
+        | "Fingerprints"
+        | "FoundPlugin"
+        | "Drivers"
+        | "Driver"
+        | "Devices"
+        | "Plugin"
+        | "NodeInput"
+        | "Reply"
+        | "Slot"
+        | "Disk"
+        | "Elsewhere"
+        | "Lease"
+        | "HostVolume"
+        | "VolumeMount"
+        | "VolumeLack"
+        | "Volumes"
+        | "KnownVolume"
+        | "VolumeRecord"
+        | "VolumeSpec"
+        | "VolumeCapability"
+        | "CreateVolume"
+        | "DeleteVolume"
+        | "ApplyNamespace"
+        | "DeleteNamespace"
+        | "NamespaceRecord"
+        | "NamespaceCapabilities" => Fields::all(Rule::Show),
+        "Namespace" => Fields::listed(
+            &[
+                (&["description"], Rule::HideTexts),
+                (&["meta"], Rule::HideAll),
+            ],
+            Rule::Show,
+        ),
+        "VolumeRequest" => Fields::listed(&[(&["MountOptions"], Rule::HideAll)], Rule::Show),
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),
         "Job" => Fields::listed(JOB, Rule::HideAll),
@@ -108,7 +186,7 @@ pub(super) fn fields(owner: &str) -> Fields {
         "HookOutput" => others_hidden!(&["env"] => Rule::HideAll),
         "Config" => others_hidden!(
             &["host_env"] => Rule::HidePairs,
-            &["alloc_root", "drivers", "device_plugins"] => Rule::Show
+            &["alloc_root", "drivers", "device_plugins", "namespaces"] => Rule::Show
         ),
         "NodeEffect" => others_hidden!(&["probe", "driver", "plugin"] => Rule::Show),
         "Dispatch" => others_hidden!(&["prefix"] => Rule::Show),
@@ -158,7 +236,7 @@ const JOB: &[(&[&str], Rule)] = &[
 ];
 
 const GROUP: &[(&[&str], Rule)] = &[
-    (&["Name"], Rule::Show),
+    (&["Name", "Volumes"], Rule::Show),
     (&["Services"], Rule::Service),
     (
         &[
@@ -173,7 +251,10 @@ const GROUP: &[(&[&str], Rule)] = &[
 ];
 
 const TASK: &[(&[&str], Rule)] = &[
-    (&["Name", "Driver", "User", "KillSignal"], Rule::Show),
+    (
+        &["Name", "Driver", "User", "KillSignal", "VolumeMounts"],
+        Rule::Show,
+    ),
     (&["Config"], Rule::DriverConfig),
     (&["Services"], Rule::Service),
     (&["KillTimeout", "ShutdownDelay"], Rule::HideTexts),
@@ -184,7 +265,7 @@ const TASK: &[(&[&str], Rule)] = &[
 /// not be found.
 pub(super) fn of_type(name: &str) -> Option<Rule> {
     match name {
-        "AllocId" | "EvalId" | "DeploymentId" | "NodeId" | "LaunchId" | "TaskName"
+        "AllocId" | "EvalId" | "DeploymentId" | "NodeId" | "LaunchId" | "VolumeId" | "TaskName"
         | "GroupName" => Some(Rule::Show),
         _ => None,
     }
@@ -205,7 +286,9 @@ pub(super) fn of_variant(owner: &str, variant: &str) -> Option<Rule> {
 
 /// Whether a text is what the core checks a value for.
 pub(super) fn is_checked_text(text: &str) -> bool {
-    text.parse::<i64>().is_ok() || parse_duration(text).is_ok() || port_pair(text).is_some()
+    let is_number = text.parse::<i64>().is_ok() || parse_duration(text).is_ok();
+    let is_name = Sharing::of(text).is_some() || Capabilities::named([text]).is_ok();
+    is_number || is_name || port_pair(text).is_some()
 }
 
 /// Details of events that are the core's own words.
@@ -284,8 +367,11 @@ fn is_checked(name: &str) -> bool {
 fn checks(fields: &[Field], name: &str) -> bool {
     fields.iter().any(|field| match field.kind {
         Kind::Bool | Kind::Number | Kind::Duration => field.name == name,
-        Kind::String => field.name == name && matches!(field.rule, FieldRule::PortPair),
-        Kind::ListOfString | Kind::MapOfString => false,
+        Kind::String => {
+            field.name == name && matches!(field.rule, FieldRule::PortPair | FieldRule::OneOf(_))
+        }
+        Kind::ListOfString => field.name == name && matches!(field.rule, FieldRule::Capabilities),
+        Kind::MapOfString => false,
         Kind::Block(fields) => checks(fields, name),
     })
 }
@@ -361,6 +447,8 @@ mod tests {
         for (name, rule) in [
             ("kill_after", Rule::Checked),
             ("exit_code", Rule::Checked),
+            ("ipc_mode", Rule::Checked),
+            ("cap_add", Rule::Checked),
             ("command", Rule::DriverConfig),
             ("args", Rule::DriverConfig),
             ("unheard_of", Rule::DriverConfig),

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use crate::ast::{Body, Choice, Node, Pipe, Sets};
 use crate::error::{ErrorKind, Fault, Position};
 use crate::format::{self, Sink};
+use crate::functions::parse;
 use crate::need::{Need, Source};
 use crate::options::{DEPTH, Options};
 use crate::parse::Parsed;
@@ -23,24 +24,30 @@ pub(crate) struct Outcome {
     pub(crate) missing: BTreeSet<Need>,
 }
 
-/// Renders what was read from `text`.
+/// Renders what was read from `text`, with data if there are any.
 pub(crate) fn render(
     text: &str,
     parsed: &Parsed,
     options: &Options,
+    data: Option<&serde_json::Value>,
     source: &dyn Source,
 ) -> Result<Outcome, Fault> {
     let limits = options.limits;
+    let mut cx = Cx::new(source, limits);
+    let dot = match data {
+        Some(data) => parse::data(&mut cx, data.clone())?,
+        None => Value::Absent,
+    };
     let mut render = Render {
         text,
         parsed,
         strict: options.error_on_missing_key,
-        cx: Cx::new(source, limits),
+        cx,
         out: Sink::new(limits.output, "output", limits.output),
-        variables: vec![Value::Absent],
+        variables: vec![dot.clone()],
         depth: 0,
     };
-    let done = render.body(&parsed.main, &Value::Absent);
+    let done = render.body(&parsed.main, &dot);
     match done {
         Ok(_) => {}
         // It may have failed because something is missing; that is seen when nothing is.

@@ -12,7 +12,7 @@ mod encode;
 mod escape;
 mod lists;
 mod numbers;
-mod parse;
+pub(crate) mod parse;
 mod refused;
 pub(crate) mod scratch;
 mod sprig_lists;

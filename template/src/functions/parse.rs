@@ -157,6 +157,11 @@ fn parse_yaml(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     value(cx, json, false)
 }
 
+/// What a template is given as its data: whole numbers stay whole, as they are in Go's structures.
+pub(crate) fn data(cx: &mut Cx<'_>, json: Json) -> Result {
+    value(cx, json, false)
+}
+
 /// A tree of JSON as a value; its numbers are all fractions, as Go reads them.
 fn value(cx: &mut Cx<'_>, json: Json, fractions: bool) -> Result {
     cx.spend(1)?;

@@ -2,14 +2,16 @@
 
 use clap::Args;
 
+use super::Shape;
+
 /// `alloc status`.
 #[derive(Clone, Debug, Args)]
 pub struct AllocStatusArgs {
     /// The allocation's id or the beginning of it
     pub alloc: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show less
     #[arg(long)]
     pub short: bool,
@@ -19,9 +21,6 @@ pub struct AllocStatusArgs {
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,
-    /// Not supported
-    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
-    pub template: Option<String>,
 }
 
 /// `alloc logs`.
@@ -78,12 +77,9 @@ pub struct AllocStopArgs {
 pub struct AllocChecksArgs {
     /// The allocation's id or the beginning of it
     pub alloc: String,
-    /// Print the JSON of the API
-    #[arg(long)]
-    pub json: bool,
-    /// Of Nomad; not offered
-    #[arg(short = 't', value_name = "TEMPLATE", hide = true)]
-    pub template: Option<String>,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,

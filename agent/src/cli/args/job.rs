@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::VariableArgs;
+use super::{Shape, VariableArgs};
 
 /// `job run`.
 #[derive(Clone, Debug, Args)]
@@ -84,18 +84,15 @@ pub struct ValidateArgs {
 pub struct JobStatusArgs {
     /// The job's id or the beginning of it
     pub job: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show less
     #[arg(long)]
     pub short: bool,
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,
-    /// Not supported
-    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
-    pub template: Option<String>,
 }
 
 /// `job inspect`.
@@ -109,12 +106,9 @@ pub struct InspectArgs {
     /// Show the job file that the version was made from
     #[arg(long)]
     pub hcl: bool,
-    /// As JSON, which is always so
-    #[arg(long, hide = true)]
-    pub json: bool,
-    /// Not supported
-    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
-    pub template: Option<String>,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
 }
 
 /// `job stop`.
@@ -292,9 +286,9 @@ pub struct HistoryArgs {
     /// Compare each version with the one of this tag
     #[arg(long, value_name = "TAG")]
     pub diff_tag: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
 }
 
 /// `job revert`.
@@ -365,9 +359,9 @@ pub struct OfJobArgs {
 pub struct ListOfJobArgs {
     /// The job's id or the beginning of it
     pub job: String,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Also those of an earlier job of this id
     #[arg(long)]
     pub all: bool,

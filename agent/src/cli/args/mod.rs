@@ -2,12 +2,18 @@
 
 mod agent;
 mod alloc;
+mod files;
 mod job;
+mod keyring;
+mod namespace;
+mod node;
+mod operator;
 mod rehearse;
 mod replay;
 mod scaling;
 mod service;
 mod var;
+mod volume;
 
 use std::path::PathBuf;
 
@@ -18,10 +24,27 @@ pub use alloc::{
     AllocChecksArgs, AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs,
     AllocStopArgs, CpArgs, ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
 };
+pub use files::{ConfigCommand, ConfigValidateArgs, FmtArgs, JobInitArgs};
 pub use job::{
     ActionArgs, DispatchArgs, HistoryArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs,
     ListOfJobArgs, MoveArgs, OfJobArgs, PeriodicForceArgs, PlanArgs, RevertArgs, RunArgs, StopArgs,
     TagApplyArgs, TagCommand, TagUnsetArgs, ValidateArgs,
+};
+pub use keyring::{
+    KeyringCommand, KeyringListArgs, KeyringRemoveArgs, KeyringRotateArgs, RootCommand,
+};
+pub use namespace::{
+    NamespaceApplyArgs, NamespaceCommand, NamespaceDeleteArgs, NamespaceInspectArgs,
+    NamespaceListArgs, NamespaceStatusArgs,
+};
+pub use node::{
+    NodeCommand, NodeConfigArgs, NodeDrainArgs, NodeEligibilityArgs, NodeMetaApplyArgs,
+    NodeMetaCommand, NodeMetaReadArgs, NodePoolArgs, NodePoolCommand, NodePoolListArgs, OfNode,
+};
+pub use operator::{
+    ApiArgs, DebugArgs, MetricsArgs, OperatorCommand, SchedulerCommand, SchedulerGetArgs,
+    SchedulerSetArgs, SnapshotCommand, SnapshotInspectArgs, SnapshotRestoreArgs, SnapshotSaveArgs,
+    SnapshotStateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -30,7 +53,10 @@ pub use scaling::{
     ScalingPolicyCommand,
 };
 pub use service::{ServiceCommand, ServiceInfoArgs, ServiceListArgs};
-pub use var::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
+pub use var::{VarCommand, VarGetArgs, VarInitArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
+pub use volume::{
+    VolumeCommand, VolumeDeleteArgs, VolumeFileArgs, VolumeInitArgs, VolumeStatusArgs,
+};
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -64,6 +90,29 @@ pub struct Connection {
     pub no_color: bool,
 }
 
+/// How an answer is shown, if not as text for people.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Shape {
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show what this template of Go's makes of the answer, whose fields are those of `-json`
+    #[arg(
+        short = 't',
+        value_name = "TEMPLATE",
+        conflicts_with = "json",
+        allow_hyphen_values = true
+    )]
+    pub template: Option<String>,
+}
+
+impl Shape {
+    /// Whether a shape is asked for that is not for people.
+    pub fn is_asked(&self) -> bool {
+        self.json || self.template.is_some()
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -76,10 +125,15 @@ pub enum Command {
     /// Submit, look at and stop jobs
     #[command(subcommand)]
     Job(JobCommand),
+    /// Give job files the canonical layout
+    Fmt(FmtArgs),
+    /// Check the agent's configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Look at allocations and act on them
     #[command(subcommand)]
     Alloc(AllocCommand),
-    /// Look at this node
+    /// Look at this node, drain it, say what it takes
     #[command(subcommand)]
     Node(NodeCommand),
     /// Look at drivers and plugins of devices
@@ -100,6 +154,12 @@ pub enum Command {
     /// Put, get, list and delete variables, which templates read
     #[command(subcommand)]
     Var(VarCommand),
+    /// Make, describe, look at and delete namespaces
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
+    /// Make, register, look at and delete host volumes
+    #[command(subcommand)]
+    Volume(VolumeCommand),
     /// Show what a job or an allocation is doing, what it waits for, and what happens then
     Explain(ExplainArgs),
     /// Watch what runs and what it uses
@@ -154,9 +214,9 @@ pub struct ExplainArgs {
     pub id: String,
     /// Only this task
     pub task: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,
@@ -165,6 +225,8 @@ pub struct ExplainArgs {
 /// Commands of jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
+    /// Write a job file to begin with
+    Init(JobInitArgs),
     /// Submit a job and follow what becomes of it
     Run(RunArgs),
     /// Check a job file
@@ -188,6 +250,8 @@ pub enum JobCommand {
     Scale(ScaleArgs),
     /// Show what was asked of the counts of a job's groups
     ScalingEvents(ScalingEventsArgs),
+    /// Promote the canaries of a job
+    Promote(PromoteArgs),
     /// Show the versions of a job
     History(HistoryArgs),
     /// Go back to an earlier version of a job
@@ -245,13 +309,6 @@ pub enum AllocCommand {
     Exec(ExecArgs),
 }
 
-/// Commands of nodes.
-#[derive(Debug, Subcommand)]
-pub enum NodeCommand {
-    /// Show nodes, or one of them
-    Status(NodeStatusArgs),
-}
-
 /// Commands of plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
@@ -273,6 +330,18 @@ pub enum EvalCommand {
 pub enum DeploymentCommand {
     /// Show roll-outs, or one of them
     Status(DeploymentStatusArgs),
+    /// Show all roll-outs
+    List(DeploymentListArgs),
+    /// Make healthy canaries copies as all others, so that the rest follows
+    Promote(PromoteArgs),
+    /// Mark a roll-out as failed
+    Fail(ChangeDeploymentArgs),
+    /// Start nothing more of a roll-out for now
+    Pause(ChangeDeploymentArgs),
+    /// Let a paused roll-out go on
+    Resume(ChangeDeploymentArgs),
+    /// Of jobs of several regions, which there are none of here
+    Unblock(ChangeDeploymentArgs),
 }
 
 /// Commands of the whole.
@@ -286,15 +355,6 @@ pub enum SystemCommand {
     Destroy(DestroyArgs),
 }
 
-/// Commands for operators.
-#[derive(Debug, Subcommand)]
-pub enum OperatorCommand {
-    /// Ask the agent's API anything
-    Api(ApiArgs),
-    /// Show the agent's metrics
-    Metrics(MetricsArgs),
-}
-
 /// `node status`.
 #[derive(Clone, Debug, Args)]
 pub struct NodeStatusArgs {
@@ -306,15 +366,12 @@ pub struct NodeStatusArgs {
     /// Show what the machine and its allocations use
     #[arg(long)]
     pub stats: bool,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,
-    /// Not supported
-    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
-    pub template: Option<String>,
 }
 
 /// `plugin status`.
@@ -322,9 +379,9 @@ pub struct NodeStatusArgs {
 pub struct PluginStatusArgs {
     /// The name of the plugin or of its program
     pub plugin: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show programs, whole times and reasons
     #[arg(long)]
     pub verbose: bool,
@@ -336,9 +393,9 @@ pub struct AuditArgs {
     /// Remove what is leaked
     #[arg(long)]
     pub fix: bool,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
@@ -353,6 +410,9 @@ pub struct DestroyArgs {
     /// End the tasks that still run: SIGTERM, and SIGKILL after 10 seconds
     #[arg(long)]
     pub stop_tasks: bool,
+    /// Remove host volumes that lie in it too, with what jobs keep there
+    #[arg(long)]
+    pub volumes: bool,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -423,9 +483,9 @@ pub enum ServerCommand {
 /// `server members`.
 #[derive(Clone, Debug, Args)]
 pub struct ServerMembersArgs {
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Accepted for Nomad's scripts; all is shown
     #[arg(long, hide = true)]
     pub verbose: bool,
@@ -434,20 +494,9 @@ pub struct ServerMembersArgs {
 /// `agent-info`.
 #[derive(Clone, Debug, Args)]
 pub struct AgentInfoArgs {
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `operator metrics`.
-#[derive(Clone, Debug, Args)]
-pub struct MetricsArgs {
-    /// `prometheus` for Prometheus' text
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<String>,
-    /// Accepted for Nomad's scripts; JSON is always easy to read
-    #[arg(long, hide = true)]
-    pub pretty: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
 }
 
 /// `eval list`.
@@ -462,9 +511,9 @@ pub struct EvalListArgs {
     /// Only those for which this expression holds
     #[arg(long, value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
@@ -475,15 +524,12 @@ pub struct EvalListArgs {
 pub struct EvalStatusArgs {
     /// The evaluation's id or the beginning of it
     pub eval: String,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,
-    /// Not supported
-    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
-    pub template: Option<String>,
 }
 
 /// `deployment status`.
@@ -491,23 +537,50 @@ pub struct EvalStatusArgs {
 pub struct DeploymentStatusArgs {
     /// The roll-out's id or the beginning of it
     pub deployment: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
 }
 
-/// `operator api`.
+/// `deployment list`.
 #[derive(Clone, Debug, Args)]
-pub struct ApiArgs {
-    /// The path and query, such as `/v1/jobs?prefix=web`
-    pub path: String,
-    /// The method; GET unless a body is given
-    #[arg(short = 'X', value_name = "METHOD")]
-    pub method: Option<String>,
-    /// The body; `-` for the standard input
-    #[arg(short = 'd', value_name = "BODY")]
-    pub body: Option<String>,
+pub struct DeploymentListArgs {
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `deployment promote` and `job promote`.
+#[derive(Clone, Debug, Args)]
+pub struct PromoteArgs {
+    /// The roll-out's or the job's id, or the beginning of it
+    pub id: String,
+    /// Only this group; may be given more than once
+    #[arg(long, value_name = "GROUP")]
+    pub group: Vec<String>,
+    /// Return when it is promoted
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `deployment fail`, `pause`, `resume` and `unblock`.
+#[derive(Clone, Debug, Args)]
+pub struct ChangeDeploymentArgs {
+    /// The roll-out's id or the beginning of it
+    pub deployment: String,
+    /// Return when it is done
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
 }

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::Shape;
+
 /// `job scale`.
 #[derive(Clone, Debug, Args)]
 pub struct ScaleArgs {
@@ -54,9 +56,9 @@ pub struct PolicyListArgs {
     /// Only those of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
@@ -67,9 +69,9 @@ pub struct PolicyListArgs {
 pub struct PolicyInfoArgs {
     /// The policy's id or the beginning of it
     pub policy: String,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,

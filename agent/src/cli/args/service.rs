@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::Shape;
+
 /// Commands of services.
 #[derive(Debug, Subcommand)]
 pub enum ServiceCommand {
@@ -14,9 +16,9 @@ pub enum ServiceCommand {
 /// `service list`.
 #[derive(Clone, Debug, Args)]
 pub struct ServiceListArgs {
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
 }
 
 /// `service info`.
@@ -24,9 +26,9 @@ pub struct ServiceListArgs {
 pub struct ServiceInfoArgs {
     /// The service's name
     pub service: String,
-    /// Show the answer as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,

@@ -1,10 +1,14 @@
 //! Arguments of commands of variables.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// Commands of variables.
 #[derive(Debug, Subcommand)]
 pub enum VarCommand {
+    /// Write a file with a variable to begin with
+    Init(VarInitArgs),
     /// Make a variable or change it
     Put(VarPutArgs),
     /// Show a variable
@@ -15,11 +19,21 @@ pub enum VarCommand {
     Purge(VarPurgeArgs),
 }
 
+/// `var init`.
+#[derive(Clone, Debug, Args)]
+pub struct VarInitArgs {
+    /// The file; spec.nsv.hcl or spec.nsv.json unless given
+    pub file: Option<PathBuf>,
+    /// Its format: `hcl` or `json`
+    #[arg(long, value_name = "FORMAT", default_value = "hcl")]
+    pub out: String,
+}
+
 /// `var put`.
 #[derive(Clone, Debug, Args)]
 pub struct VarPutArgs {
-    /// The path; or, instead of it or after it, a variable as JSON: `@FILE`, or `-` for the standard
-    /// input
+    /// The path; or, instead of it or after it, a variable in JSON or HCL: `@FILE`, or `-` for the
+    /// standard input
     pub path: String,
     /// What it holds: `KEY=VALUE`, `KEY=@FILE`, or `KEY=-` for the standard input
     #[arg(value_name = "ITEM")]
@@ -30,12 +44,15 @@ pub struct VarPutArgs {
     /// Replace what was changed at this index, and nothing else; 0 if there is nothing
     #[arg(long, value_name = "INDEX", conflicts_with = "force")]
     pub check_index: Option<u64>,
-    /// The format of a variable that is read: `json`
+    /// The format of a variable that is read: `json` or `hcl`; as the file's name ends, or JSON
     #[arg(long = "in", value_name = "FORMAT")]
     pub format: Option<String>,
-    /// What to show: `table`, `json` or `none`
+    /// What to show: `table`, `json`, `none` or `go-template`
     #[arg(long, value_name = "FORMAT")]
     pub out: Option<String>,
+    /// Show what this template of Go's makes of the answer, whose fields are those of JSON
+    #[arg(short = 't', long, value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub template: Option<String>,
 }
 
 /// `var get`.
@@ -49,9 +66,12 @@ pub struct VarGetArgs {
     /// Show the answer as JSON
     #[arg(long)]
     pub json: bool,
-    /// What to show: `table`, `json` or `none`
+    /// What to show: `table`, `json`, `none` or `go-template`
     #[arg(long, value_name = "FORMAT")]
     pub out: Option<String>,
+    /// Show what this template of Go's makes of the answer, whose fields are those of JSON
+    #[arg(short = 't', long, value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub template: Option<String>,
 }
 
 /// `var list`.
@@ -62,9 +82,12 @@ pub struct VarListArgs {
     /// Show the answer as JSON
     #[arg(long)]
     pub json: bool,
-    /// What to show: `table`, `json` or `none`
+    /// What to show: `table`, `json`, `none` or `go-template`
     #[arg(long, value_name = "FORMAT")]
     pub out: Option<String>,
+    /// Show what this template of Go's makes of the answer, whose fields are those of JSON
+    #[arg(short = 't', long, value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub template: Option<String>,
 }
 
 /// `var purge`.

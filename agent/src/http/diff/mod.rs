@@ -159,8 +159,9 @@ pub(super) fn annotate(diff: &mut JobDiff, old: Option<&Job>, new: &Job, dry_run
 }
 
 /// What Nomad calls the changes of a group.
-fn updates(changes: GroupChanges) -> [(&'static str, u32); 6] {
+fn updates(changes: GroupChanges) -> [(&'static str, u32); 7] {
     [
+        ("canary", changes.canary),
         ("create", changes.place),
         ("create/destroy update", changes.destructive),
         ("destroy", changes.stop),

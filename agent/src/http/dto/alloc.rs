@@ -207,7 +207,10 @@ impl AllocStub {
             task_group: record.group.to_string(),
             desired_status: record.desired.as_str().to_owned(),
             desired_description: record.desired_description.to_string(),
-            desired_transition: DesiredTransition::default(),
+            desired_transition: DesiredTransition {
+                migrate: record.drained.then_some(true),
+                ..DesiredTransition::default()
+            },
             client_status: record.status.as_str().to_owned(),
             client_description: (alloc.waits_for.clone())
                 .unwrap_or_else(|| record.status_description.to_string()),
@@ -285,11 +288,14 @@ impl Alloc {
 }
 
 fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
-    let health = record.health?;
+    if record.health.is_none() && !record.canary {
+        return None;
+    }
+    let timestamp = record.health.map(|health| health.timestamp);
     Some(AllocDeployment {
-        healthy: Some(health.healthy),
-        timestamp: times::to_nanos(health.timestamp),
-        canary: false,
+        healthy: record.health.map(|health| health.healthy),
+        timestamp: times::to_nanos(timestamp.unwrap_or_default()),
+        canary: record.canary,
         modify_index: record.modify_index,
     })
 }

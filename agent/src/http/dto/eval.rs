@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::View;
+use drover_core::ids::GroupName;
 use drover_core::model::eval::Deployment;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
@@ -237,7 +238,7 @@ impl DeploymentDto {
             create_index: deployment.create_index,
             modify_index: deployment.modify_index.max(alloc_index),
             create_time: submitted.0,
-            modify_time: submitted.0.max(alloc_time),
+            modify_time: submitted.0.max(alloc_time).max(deployment.modify_time.0),
         }
     }
 }
@@ -263,17 +264,33 @@ fn group_of(
         .clone()
         .filter_map(|alloc| alloc.health)
         .map(|health| health.timestamp);
-    let since = progress.max().unwrap_or_default().max(submitted);
+    let name = GroupName::from(group.name.as_str());
+    let rollout = deployment.groups.get(&name);
+    let promoted = rollout.and_then(|rollout| rollout.promoted);
+    let canaries: Vec<String> = match rollout {
+        Some(rollout) if rollout.promoted.is_some() => {
+            let canaries = rollout.promoted_canaries.iter();
+            canaries.map(ToString::to_string).collect()
+        }
+        Some(_) | None => {
+            let canaries = placed.clone().filter(|alloc| alloc.canary);
+            canaries.map(|alloc| alloc.id.to_string()).collect()
+        }
+    };
+    let since = progress.chain(placed.clone().map(|alloc| alloc.create_time));
+    let since = since.chain(promoted).chain(deployment.resumed);
+    let since = since.max().unwrap_or_default().max(submitted);
     DeploymentGroup {
         auto_revert: update.auto_revert,
         auto_promote: update.auto_promote,
-        desired_canaries: update.canary,
+        promoted: promoted.is_some(),
+        placed_canaries: Some(canaries).filter(|list| !list.is_empty()),
+        desired_canaries: rollout.map_or(0, |rollout| i64::from(rollout.canaries)),
         desired_total: u64::from(copies(job, group)),
         placed_allocs: placed.clone().count() as u64,
         healthy_allocs: health(true),
         unhealthy_allocs: health(false),
         progress_deadline: update.progress_deadline.0,
         require_progress_by: times::to_nanos(since + update.progress_deadline),
-        ..DeploymentGroup::default()
     }
 }

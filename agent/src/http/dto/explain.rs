@@ -89,6 +89,9 @@ pub struct TaskExplanationDto {
     /// What happened last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event: Option<TaskEventDto>,
+    /// Why its last run ended, where the last event only says what follows from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<TaskEventDto>,
 }
 
 impl From<TaskExplanation> for TaskExplanationDto {
@@ -102,6 +105,7 @@ impl From<TaskExplanation> for TaskExplanationDto {
             next: task.next.to_owned(),
             restarts: task.restarts.map(RestartsLeftDto::from),
             last_event: task.last.as_ref().map(event),
+            cause: task.cause.as_ref().map(event),
         }
     }
 }

@@ -177,6 +177,23 @@ impl JobStub {
 /// How many allocations of a job are where.
 pub fn summary(view: View<'_>, record: &JobRecord) -> JobSummary {
     let job = &record.job;
+    let (groups, modify_index) = group_summaries(view, record);
+    JobSummary {
+        job_id: job.id.clone(),
+        namespace: job.namespace.clone(),
+        summary: groups,
+        children: children(view, job),
+        create_index: job.create_index,
+        modify_index,
+    }
+}
+
+/// How many allocations of each group of a job are where, and the index of the last change of any of that.
+pub fn group_summaries(
+    view: View<'_>,
+    record: &JobRecord,
+) -> (BTreeMap<String, GroupSummary>, u64) {
+    let job = &record.job;
     let key = job.key();
     let mut groups: BTreeMap<String, GroupSummary> = job
         .task_groups
@@ -199,14 +216,7 @@ pub fn summary(view: View<'_>, record: &JobRecord) -> JobSummary {
     for (name, _) in view.blocked(&key) {
         groups.entry(name.clone()).or_default().queued += 1;
     }
-    JobSummary {
-        job_id: job.id.clone(),
-        namespace: job.namespace.clone(),
-        summary: groups,
-        children: children(view, job),
-        create_index: job.create_index,
-        modify_index,
-    }
+    (groups, modify_index)
 }
 
 /// How many of the jobs that were made of this one are where.

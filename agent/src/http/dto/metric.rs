@@ -48,6 +48,12 @@ impl AllocMetric {
     pub(super) fn not_placed(node: &NodeNames, why: &PlacementFailure) -> AllocMetric {
         let considered = AllocMetric::placed(node);
         match why.lack() {
+            Lack::NotReady(why) => AllocMetric {
+                nodes_evaluated: 0,
+                nodes_available: BTreeMap::from([(node.datacenter.clone(), 0)]),
+                constraint_filtered: BTreeMap::from([(why, 1)]),
+                ..considered
+            },
             Lack::Datacenters(names) => AllocMetric {
                 nodes_evaluated: 0,
                 nodes_available: names.into_iter().map(|name| (name, 0)).collect(),

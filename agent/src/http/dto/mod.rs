@@ -5,11 +5,13 @@ mod alloc;
 mod audit;
 mod check;
 mod diff;
+mod drain;
 mod eval;
 mod explain;
 mod job;
 mod machine;
 mod metric;
+mod namespace;
 mod node;
 mod periodic;
 mod plan;
@@ -20,6 +22,7 @@ mod service;
 mod stats;
 mod variable;
 mod version;
+mod volume;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
@@ -36,11 +39,12 @@ pub use explain::{
 };
 pub use job::{
     Children, Dispatched, GroupSummary, Handover, JobStub, JobSummary, Registered, Stopped,
-    TakeoverAlloc, Validated, full_job, register_answer, summary,
+    TakeoverAlloc, Validated, full_job, group_summaries, register_answer, summary,
 };
 pub use machine::{Asked, Event};
 pub use metric::AllocMetric;
-pub use node::{Driver, NodeDto};
+pub use namespace::{CapabilitiesDto, NamespaceDto};
+pub use node::{Driver, HostVolumeDto, NodeDto};
 pub use periodic::{Forced, PeriodicLaunches};
 pub use plan::{DesiredUpdates, PlanAnnotations, Planned};
 pub use plugin::PluginDto;
@@ -57,3 +61,4 @@ pub use stats::{
 };
 pub use variable::{VariableDto, VariableStub};
 pub use version::{SubmissionDto, Tagged, Versions};
+pub use volume::{VolumeDto, VolumeStub};

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::View;
+use drover_core::model::volume::HostVolume;
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::drain::{DrainStrategyDto, LastDrainDto};
 use super::machine::{self, Asked, Event};
+use crate::config::client::ClientConfig;
 use crate::config::node::Reserved;
-use crate::http::Settings;
 use crate::times;
 
 /// The node, in a list or whole.
@@ -27,12 +29,14 @@ pub struct NodeDto {
     pub version: String,
     pub drain: bool,
     pub scheduling_eligibility: String,
+    pub drain_strategy: Option<DrainStrategyDto>,
+    pub last_drain: Option<LastDrainDto>,
     pub status: String,
     pub status_description: String,
     /// When its state last changed, in seconds since 1970.
     pub status_updated_at: i64,
     pub drivers: BTreeMap<String, Driver>,
-    pub host_volumes: BTreeMap<String, Value>,
+    pub host_volumes: BTreeMap<String, HostVolumeDto>,
     pub create_index: u64,
     pub modify_index: u64,
     #[serde(rename = "HTTPAddr")]
@@ -65,10 +69,34 @@ pub struct Driver {
     pub update_time: String,
 }
 
+/// A volume of the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct HostVolumeDto {
+    pub name: String,
+    pub path: String,
+    pub read_only: bool,
+    /// Empty for a volume of the configuration.
+    #[serde(rename = "ID")]
+    pub id: String,
+}
+
+impl HostVolumeDto {
+    fn of(volume: &HostVolume) -> HostVolumeDto {
+        HostVolumeDto {
+            name: volume.name.clone(),
+            path: volume.path.clone(),
+            read_only: volume.read_only,
+            id: volume.id.clone(),
+        }
+    }
+}
+
 impl NodeDto {
     /// The node as it is shown whole.
-    pub fn of(view: View<'_>, settings: &Settings) -> NodeDto {
-        let node = view.node();
+    pub fn of(view: View<'_>, nomad_version: &str, client: &ClientConfig) -> NodeDto {
+        let (node, decided) = (view.node(), view.node_record());
         NodeDto {
             id: node.id.to_string(),
             name: node.name.clone(),
@@ -76,9 +104,11 @@ impl NodeDto {
             datacenter: node.datacenter.clone(),
             node_class: node.class.clone(),
             node_pool: node.pool.clone(),
-            version: settings.nomad_version.clone(),
-            drain: false,
-            scheduling_eligibility: "eligible".to_owned(),
+            version: nomad_version.to_owned(),
+            drain: decided.drain.is_some(),
+            scheduling_eligibility: decided.eligibility.as_str().to_owned(),
+            drain_strategy: decided.drain.as_ref().map(DrainStrategyDto::of),
+            last_drain: decided.last_drain.as_ref().map(LastDrainDto::of),
             status: "ready".to_owned(),
             status_description: String::new(),
             status_updated_at: last_event(view).0 / 1_000_000_000,
@@ -87,7 +117,9 @@ impl NodeDto {
                 .iter()
                 .map(|(name, info)| driver(view, name, info))
                 .collect(),
-            host_volumes: BTreeMap::new(),
+            host_volumes: (node.host_volumes.iter())
+                .map(|(name, volume)| (name.clone(), HostVolumeDto::of(volume)))
+                .collect(),
             create_index: 1,
             modify_index: view.index(),
             http_addr: node.http_addr.clone(),
@@ -99,9 +131,9 @@ impl NodeDto {
             meta: node.meta.clone(),
             events: view.machine().events().map(Event::of).collect(),
             node_resources: machine::resources(view),
-            probes: machine::probes(view, &settings.client),
+            probes: machine::probes(view, client),
             device_plugins: machine::plugins(view),
-            reserved: settings.client.node.reserved.clone(),
+            reserved: client.node.reserved.clone(),
         }
     }
 
@@ -111,8 +143,6 @@ impl NodeDto {
         if let Some(fields) = value.as_object_mut() {
             let more = [
                 ("SecretID", json!("")),
-                ("DrainStrategy", Value::Null),
-                ("LastDrain", Value::Null),
                 ("ReservedResources", machine::reserved(&self.reserved)),
                 ("CSIControllerPlugins", json!({})),
                 ("CSINodePlugins", json!({})),
@@ -137,6 +167,7 @@ impl NodeDto {
             let whole = [
                 "HTTPAddr",
                 "TLSEnabled",
+                "DrainStrategy",
                 "Attributes",
                 "Links",
                 "Meta",
@@ -148,7 +179,6 @@ impl NodeDto {
             for name in whole {
                 fields.remove(name);
             }
-            fields.insert("LastDrain".to_owned(), Value::Null);
             if with_resources {
                 fields.insert(
                     "ReservedResources".to_owned(),

@@ -66,6 +66,7 @@ impl DesiredUpdates {
             stop: changes.stop,
             in_place_update: changes.in_place,
             destructive_update: changes.destructive,
+            canary: changes.canary,
             preemptions: changes.preemptions,
             reschedule_now: changes.reschedule_now,
             reschedule_later: changes.reschedule_later,

@@ -8,7 +8,9 @@ use drover_core::store::Batch;
 use tokio::sync::watch;
 
 use super::changes::Changes;
+use super::node::NodeWatch;
 use super::render::Step;
+use crate::config::client::ClientConfig;
 
 /// How many steps are kept.
 const MOST_STEPS: usize = 100;
@@ -46,10 +48,15 @@ impl Default for Events {
 }
 
 impl Events {
-    /// What takes note of commits, where the core lives.
-    pub fn recorder(&self) -> impl FnMut(View<'_>, &Batch) + Send + use<> {
+    /// What takes note of commits, where the core lives. The node is shown with this version of Nomad, and as it is
+    /// configured.
+    pub fn recorder(
+        &self,
+        nomad_version: &str,
+        client: &ClientConfig,
+    ) -> impl FnMut(View<'_>, &Batch) + Send + use<> {
         let events = self.clone();
-        let mut changes = Changes::default();
+        let mut changes = Changes::new(NodeWatch::new(nomad_version, client));
         move |view, batch| {
             if let Some(step) = changes.of(view, batch) {
                 events.add(step);

@@ -8,8 +8,9 @@ use drover_core::ids::{AllocId, JobKey};
 use drover_core::store::record::JobRecord;
 use drover_core::store::{Batch, Key, Record};
 
+use super::node::NodeWatch;
 use super::render::Step;
-use crate::http::dto::{DeploymentDto, ServiceInstance};
+use crate::http::dto::{DeploymentDto, NodeDto, ServiceInstance};
 use crate::http::records::{AllocRecords, EvalRecords, NodeNames};
 
 /// Something that is not as it was before.
@@ -35,18 +36,32 @@ pub(super) enum Change {
         instance: Box<ServiceInstance>,
         kind: &'static str,
     },
+    Node {
+        node: Box<NodeDto>,
+        kind: &'static str,
+    },
 }
 
 /// What was known before, as far as events tell the difference.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Changes {
     /// The index of the last step.
     index: u64,
     /// Who was registered, by allocation.
     services: BTreeMap<AllocId, Vec<Registration>>,
+    node: NodeWatch,
 }
 
 impl Changes {
+    /// Nothing is known yet of a node that is shown so.
+    pub(super) fn new(node: NodeWatch) -> Changes {
+        Changes {
+            index: 0,
+            services: BTreeMap::new(),
+            node,
+        }
+    }
+
     /// What a commit changes that readers hear of.
     pub(super) fn of(&mut self, view: View<'_>, batch: &Batch) -> Option<Step> {
         let node = Arc::new(NodeNames::of(view.node()));
@@ -74,6 +89,10 @@ impl Changes {
                 }
                 _ => {}
             }
+        }
+        let of_node = |key: &Key| matches!(key, Key::Meta | Key::Node);
+        if batch.keys().any(of_node) {
+            changes.extend(self.node.change(view));
         }
         for id in allocs {
             let alloc = view.shown_alloc(id);

@@ -10,6 +10,7 @@
 
 mod buffer;
 mod changes;
+mod node;
 mod render;
 #[cfg(test)]
 mod tests;

@@ -44,7 +44,7 @@ struct Shown<'a> {
     kind: &'a str,
     key: &'a str,
     namespace: &'a str,
-    filter_keys: &'a [String],
+    filter_keys: Option<&'a [String]>,
     index: u64,
     payload: Value,
 }
@@ -107,7 +107,7 @@ impl Step {
             kind,
             key: &key,
             namespace: &namespace,
-            filter_keys: &filter_keys,
+            filter_keys: Some(filter_keys.as_slice()).filter(|keys| !keys.is_empty()),
             index: self.index,
             payload: json!({ topic: object }),
         };
@@ -188,6 +188,15 @@ fn parts(change: &Change) -> Parts {
             let (id, namespace) = (instance.id.clone(), instance.namespace.clone());
             ("Service", kind, id, namespace, keys, value(&**instance))
         }
+        // It is of no namespace.
+        Change::Node { node, kind } => (
+            "Node",
+            kind,
+            node.id.clone(),
+            String::new(),
+            vec![],
+            node.full(),
+        ),
     }
 }
 

@@ -94,6 +94,67 @@ async fn bad_topic_or_index_of_a_stream_is_refused() {
     assert_eq!(bad.0, 400, "{}", bad.1);
 }
 
+#[tokio::test]
+async fn node_is_told_of_when_it_registers_and_when_people_decide_about_it() {
+    let rig = Rig::start().await;
+    let query = [("topic", "Node")];
+    let (mut body, mut text) = (open(&rig, &query).await, String::new());
+    let mut kinds: Vec<String> = Vec::new();
+    let target = rig.client.target("/v1/nodes", &[]).unwrap();
+    let nodes = rig.client.exchange(Method::GET, target, Bytes::new()).await;
+    let nodes = crate::cli::client::whole(nodes.unwrap()).await.unwrap();
+    let nodes: Value = serde_json::from_slice(&nodes).unwrap();
+    let id = nodes[0]["ID"].as_str().unwrap().to_owned();
+    let set = async |part: &str, body: Value| {
+        let path = format!("/v1/node/{id}/{part}");
+        let (status, text) = failure(&rig, Method::PUT, &path, &body.to_string()).await;
+        assert_eq!(status, 200, "{text}");
+    };
+    set("eligibility", json!({ "Eligibility": "ineligible" })).await;
+    set("eligibility", json!({ "Eligibility": "eligible" })).await;
+    set("drain", json!({ "DrainSpec": { "Deadline": 0 } })).await;
+    let (status, _) = failure(
+        &rig,
+        Method::POST,
+        "/v1/client/metadata",
+        r#"{"Meta":{"rack":"r7"}}"#,
+    )
+    .await;
+    assert_eq!(status, 200);
+    let mut rack = Value::Null;
+    while rack.is_null() {
+        for line in lines(&mut body, &mut text, 1).await {
+            for event in line["Events"].as_array().unwrap() {
+                assert_eq!(
+                    (&event["Topic"], &event["Key"]),
+                    (&json!("Node"), &json!(id))
+                );
+                assert_eq!(
+                    (&event["Namespace"], &event["FilterKeys"]),
+                    (&json!(""), &Value::Null)
+                );
+                let node = &event["Payload"]["Node"];
+                rack = node["Meta"]["rack"].clone();
+                let eligibility = node["SchedulingEligibility"].as_str().unwrap();
+                kinds.push(format!("{} {eligibility}", event["Type"].as_str().unwrap()));
+            }
+        }
+    }
+    assert!(kinds[0].starts_with("NodeRegistration"), "{kinds:?}");
+    kinds.retain(|kind| !kind.starts_with("NodeStreamEvent"));
+    let told = kinds
+        .iter()
+        .skip_while(|kind| kind.starts_with("NodeRegistration"));
+    let told: Vec<&str> = told.map(String::as_str).take(3).collect();
+    let expected = [
+        "NodeEligibility ineligible",
+        "NodeEligibility eligible",
+        "NodeDrain ineligible",
+    ];
+    assert_eq!(told, expected, "{kinds:?}");
+    assert_eq!(rack, "r7");
+}
+
 fn step(index: u64) -> Step {
     let key = JobKey {
         namespace: "default".into(),

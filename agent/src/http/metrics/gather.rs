@@ -4,16 +4,19 @@ use drover_core::agent::audit::Violation;
 use drover_core::agent::{AllocView, View};
 use drover_core::cx::Counters;
 use drover_core::model::alloc::TaskLife;
-use drover_core::model::dispatch::children_of;
+use drover_core::model::drain::Eligibility;
 use drover_core::model::node::Node;
 use drover_core::stats::running::Running;
 use drover_core::task::runner::TaskRunner;
 use drover_core::task::spec::TaskSpec;
 use drover_io_real::agent_handle::CoreMetrics;
 use drover_io_real::facts;
+use drover_io_real::forward::ForwardCounts;
+use drover_io_real::notify::Notifier;
 use drover_io_real::stats::Depth;
 
 use super::Metrics;
+use super::jobs::{Jobs, label_dispatch};
 use super::labels::{Labels, Map};
 use super::sums::Sum;
 use super::used::{machine, task_used};
@@ -25,7 +28,9 @@ use crate::http::stats::mhz_of_a_core;
 /// What of the state metrics are made of. Nothing is written down while the core waits.
 struct StateSnapshot {
     node: Node,
+    eligibility: Eligibility,
     sum: Sum,
+    jobs: Jobs,
     tasks: Vec<TaskSnapshot>,
     counters: Counters,
     violations: Vec<Violation>,
@@ -48,12 +53,18 @@ pub(super) struct TaskSnapshot {
 /// The agent has stopped.
 pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
     let telemetry = &api.settings.telemetry;
-    let seen = api.agent_handle.ask(|view: View<'_>| see(view)).await?;
+    let dispatched = telemetry.dispatched_jobs;
+    let see = move |view: View<'_>| see(view, dispatched);
+    let seen = api.agent_handle.ask(see).await?;
     let mhz = mhz_of_a_core(&seen.node);
     let host_name = host_name(telemetry, &seen.node);
-    let node = Labels::new(node_labels(&seen.node), host_name.as_deref());
+    let node = Labels::new(
+        node_labels(&seen.node, seen.eligibility),
+        host_name.as_deref(),
+    );
     let mut metrics = Metrics::default();
     seen.sum.write(&mut metrics, &node, &seen.node);
+    seen.jobs.write(&mut metrics, &node, host_name.as_deref());
     core(
         &mut metrics,
         &node,
@@ -61,6 +72,9 @@ pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
         &api.agent_handle.core_metrics(),
     );
     broken(&mut metrics, &node, &seen.violations);
+    let own = node_labels(&seen.node, seen.eligibility);
+    notified(&mut metrics, &own, &api.settings.notifier);
+    forwarded(&mut metrics, &own, &api.settings.forwarded);
     let sampler = &api.measures.tasks;
     if telemetry.allocations {
         let sampled = seen.tasks.iter().filter_map(|it| it.sampled.clone());
@@ -85,10 +99,12 @@ pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
 }
 
 /// What the state says.
-fn see(view: View<'_>) -> StateSnapshot {
+fn see(view: View<'_>, with_dispatched: bool) -> StateSnapshot {
     let mut seen = StateSnapshot {
         node: view.node().clone(),
+        eligibility: view.node_record().eligibility,
         sum: Sum::default(),
+        jobs: Jobs::see(view, with_dispatched),
         tasks: Vec::new(),
         counters: view.counters(),
         violations: view.violations(),
@@ -154,6 +170,37 @@ pub(super) fn broken(metrics: &mut Metrics, node: &Labels, violations: &[Violati
     metrics.gauge("drover.core.invariant_violations", node, count);
 }
 
+/// What became of what operators are told, for each target.
+fn notified(metrics: &mut Metrics, own: &Map, notifier: &Notifier) {
+    for target in notifier.metrics() {
+        let mut map = own.clone();
+        map.insert("target".into(), target.name);
+        let labels = Labels::new(map, None);
+        metrics.counter("drover.notify.sent", &labels, target.sent);
+        metrics.counter("drover.notify.failed", &labels, target.failed);
+        metrics.counter("drover.notify.dropped", &labels, target.dropped);
+        metrics.gauge("drover.notify.waiting", &labels, target.waiting as f64);
+    }
+}
+
+/// What became of the logs that are sent elsewhere, for each destination.
+fn forwarded(metrics: &mut Metrics, own: &Map, counts: &ForwardCounts) {
+    for to in counts.metrics() {
+        let mut map = own.clone();
+        map.insert("destination".into(), to.name);
+        let labels = Labels::new(map, None);
+        for (name, count) in [
+            ("drover.log_forward.lines", to.lines),
+            ("drover.log_forward.bytes", to.bytes),
+            ("drover.log_forward.failures", to.failures),
+            ("drover.log_forward.refused_lines", to.refused),
+            ("drover.log_forward.lost_bytes", to.lost),
+        ] {
+            metrics.counter(name, &labels, count);
+        }
+    }
+}
+
 /// What became of a task so far.
 fn lived(metrics: &mut Metrics, labels: &Labels, task: &TaskSnapshot) {
     let ended = |failed| u64::from(task.failed == Some(failed));
@@ -176,7 +223,7 @@ fn host_name(telemetry: &Telemetry, node: &Node) -> Option<String> {
     telemetry.hostname.then_some(name)
 }
 
-pub(super) fn node_labels(node: &Node) -> Map {
+pub(super) fn node_labels(node: &Node, eligibility: Eligibility) -> Map {
     let class = match node.class.as_str() {
         "" => "none",
         class => class,
@@ -186,9 +233,11 @@ pub(super) fn node_labels(node: &Node) -> Map {
         ("datacenter", node.datacenter.clone()),
         ("node_class", class.to_owned()),
         ("node_pool", node.pool.clone()),
-        // As the node's own page says; there is no draining yet.
         ("node_status", "ready".to_owned()),
-        ("node_scheduling_eligibility", "eligible".to_owned()),
+        (
+            "node_scheduling_eligibility",
+            eligibility.as_str().to_owned(),
+        ),
     ];
     labels.map(|(name, value)| (name.into(), value)).into()
 }
@@ -209,12 +258,7 @@ pub(super) fn task_labels(spec: &TaskSpec, metadata: &Metadata) -> Map {
         ("namespace", job.namespace.to_string()),
     ];
     labels.extend(own.map(|(name, value)| (name.into(), value)));
-    if job.dispatched
-        && let Some(dispatch) = job.id.strip_prefix(&children_of(&job.parent_id))
-    {
-        labels.insert("parent_id".into(), job.parent_id.clone());
-        labels.insert("dispatch_id".into(), dispatch.to_owned());
-    }
+    label_dispatch(&mut labels, job);
     labels
 }
 

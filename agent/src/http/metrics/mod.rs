@@ -1,6 +1,6 @@
 //! Metrics, for programs that draw curves.
 //!
-//! [`gather`], [`sums`] and [`used`] know the metrics by their names in Nomad, [`text`] writes them
+//! [`gather`], [`jobs`], [`sums`] and [`used`] know the metrics by their names in Nomad, [`text`] writes them
 //! as Prometheus reads them, [`json`] as Nomad's own form. They are gathered on request, at most
 //! once in a second; what is not measured has no metric.
 //!
@@ -13,6 +13,7 @@
 //! that were killed for want of memory, are not there: nobody measures them.
 
 mod gather;
+mod jobs;
 mod json;
 mod labels;
 mod sums;

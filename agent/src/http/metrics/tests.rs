@@ -12,6 +12,7 @@ use drover_core::device::reported_stats::{
 };
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
+use drover_core::model::drain::Eligibility;
 use drover_core::model::float::Float;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
@@ -28,13 +29,14 @@ use drover_core::time::Now;
 use drover_io_real::agent_handle::CoreMetrics;
 use drover_io_real::timing::Timer;
 
+use super::jobs::Jobs;
 use super::labels::Labels;
 use super::sums::Sum;
 use super::used::{machine, task_used};
 use super::{Metrics, gather, json, text};
 use crate::config::telemetry::Metadata;
 use crate::http::Settings;
-use crate::http::dto::{AllocStats, HostStats, NodeDto};
+use crate::http::dto::{AllocStats, GroupSummary, HostStats, NodeDto};
 use crate::testing::BEGAN;
 
 fn shown(value: &impl serde::Serialize) -> String {
@@ -219,7 +221,10 @@ fn node_metrics_match_snapshot() {
         version: "1.0".to_owned(),
         ..Settings::default()
     };
-    insta::assert_snapshot!("node", shown(&NodeDto::of(agent.view(), &settings).full()));
+    insta::assert_snapshot!(
+        "node",
+        shown(&NodeDto::of(agent.view(), &settings.nomad_version, &settings.client).full())
+    );
 }
 
 /// A task of a job with odd names and metadata.
@@ -278,7 +283,10 @@ fn fixed() -> Metrics {
         attributes: [("memory.totalbytes".to_owned(), "1073741824".to_owned())].into(),
         ..Node::default()
     };
-    let labels = Labels::new(gather::node_labels(&node), Some("box"));
+    let labels = Labels::new(
+        gather::node_labels(&node, Eligibility::Eligible),
+        Some("box"),
+    );
     let sum = Sum {
         cpu: 100.0,
         memory: 64.0,
@@ -288,6 +296,23 @@ fn fixed() -> Metrics {
         tasks: [4, 5, 6],
     };
     sum.write(&mut metrics, &labels, &node);
+    let group = [
+        ("job", "web"),
+        ("task_group", "g"),
+        ("namespace", "default"),
+    ];
+    let group = group.map(|(name, value)| (name.into(), value.to_owned()));
+    let running = GroupSummary {
+        running: 2,
+        failed: 1,
+        ..GroupSummary::default()
+    };
+    let jobs = Jobs {
+        groups: vec![(group.into(), running)],
+        statuses: [1, 2, 3],
+        blocked: 1,
+    };
+    jobs.write(&mut metrics, &labels, Some("box"));
     let counters = Counters {
         steps: 1234,
         stale: 2,

@@ -6,9 +6,11 @@ pub(super) mod decode;
 mod group;
 pub(super) mod items;
 mod job;
+mod namespace;
 mod service;
 mod task;
 mod values;
+mod volume;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,8 @@ use super::eval::Evaluator;
 use super::source::At;
 
 pub(super) use job::JOB;
+pub(super) use namespace::NAMESPACE_SPEC;
+pub(super) use volume::VOLUME_SPEC;
 
 /// A block as JSON.
 pub(super) type Fields = BTreeMap<String, Value>;

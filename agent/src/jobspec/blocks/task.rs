@@ -40,6 +40,7 @@ pub(super) const TASK: Block = Block::new(
         one("csi_plugin", "CSIPluginConfig", &CSI_PLUGIN),
         labelled("scaling", "ScalingPolicies", "Type", &SCALING),
         one("schedule", "Schedule", &SCHEDULE),
+        many("wait_for", "WaitFor", &WAIT_FOR),
     ],
 )
 .finished_by(finish_task);
@@ -200,6 +201,8 @@ const WAIT: Block = Block::new(
     ],
     &[],
 );
+
+const WAIT_FOR: Block = Block::new(&[attr("service", "Service", Kind::Text)], &[]);
 
 const VOLUME_MOUNT: Block = Block::new(
     &[

@@ -108,7 +108,7 @@ fn task_blocks_are_parsed() {
                 "ChangeScript": {"Command": "/bin/true", "Timeout": 2_000_000_000,
                     "FailOnError": false, "RunOnFirstRender": false},
                 "Wait": {"Min": 1_000_000_000, "Max": 4_000_000_000_u64}}],
-            "VolumeMounts": [{"Volume": "data", "Destination": "/data", "SELinuxLabel": "Z"}],
+            "VolumeMounts": [{"Volume": "data", "Destination": "/data", "ReadOnly": false, "SELinuxLabel": "Z"}],
             "DispatchPayload": {"File": "in.txt"},
             "Actions": [{"Name": "hello", "Command": "/bin/echo", "Args": ["hi"]}],
             "Identity": {"ChangeMode": "noop", "Env": true, "File": false, "TTL": 0},

@@ -44,6 +44,10 @@ impl OperatorRequest for DispatchJob {
         Subject::Job(self.job.clone())
     }
 
+    fn registers(&self) -> bool {
+        true
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
         Some(asked.agent.dispatch(asked.now, &self.job, &self.dispatch))
     }

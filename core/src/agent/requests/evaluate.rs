@@ -32,6 +32,8 @@ impl OperatorRequest for Evaluate {
             Some(known) if known.job.is_periodic() => {
                 conflict("a periodic job runs nothing itself; job periodic force launches it")
             }
+            // What is dead in a namespace that is gone does not come back.
+            Some(_) if let Err(why) = asked.agent.check_namespace_of(&self.job) => conflict(&why),
             Some(_) => {
                 let trigger = Trigger::JobRegister;
                 stopping(&asked.agent.evaluate(asked.now, &self.job, trigger))

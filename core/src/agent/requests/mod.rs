@@ -5,20 +5,32 @@
 //! An answer leaves when what was done is saved. A request about an allocation is taken also while the
 //! agent ends its tasks; all others are refused then.
 
+mod apply_namespace;
+mod apply_node_meta;
 mod collect_alloc;
 mod collect_garbage;
+mod create_volume;
+mod delete_namespace;
 mod delete_variable;
+mod delete_volume;
 mod deregister;
 mod dispatch;
 mod evaluate;
+mod evaluate_node;
+mod fail_deployment;
 mod force_periodic;
 mod hand_over;
 mod open_session;
+mod pause_deployment;
+mod promote_deployment;
 mod put_variable;
 mod register;
 mod restart;
 mod revert_job;
 mod scale_job;
+mod set_alloc_health;
+mod set_eligibility;
+mod set_scheduler;
 mod set_stable;
 mod signal;
 mod stop_alloc;
@@ -26,21 +38,34 @@ mod tag_version;
 mod take_over;
 mod transfer_complete;
 mod untag_version;
+mod update_drain;
 
+pub use apply_namespace::ApplyNamespace;
+pub use apply_node_meta::ApplyNodeMeta;
 pub use collect_alloc::CollectAlloc;
 pub use collect_garbage::CollectGarbage;
+pub use create_volume::CreateVolume;
+pub use delete_namespace::DeleteNamespace;
 pub use delete_variable::DeleteVariable;
+pub use delete_volume::DeleteVolume;
 pub use deregister::Deregister;
 pub use dispatch::{DispatchJob, MAX_CHILDREN};
 pub use evaluate::Evaluate;
+pub use evaluate_node::EvaluateNode;
+pub use fail_deployment::FailDeployment;
 pub use force_periodic::ForcePeriodic;
 pub use hand_over::HandOver;
 pub use open_session::{MAX_SESSIONS, MAX_SESSIONS_OF_ALLOC, OpenSession, SessionCommand};
+pub use pause_deployment::PauseDeployment;
+pub use promote_deployment::PromoteDeployment;
 pub use put_variable::PutVariable;
 pub use register::Register;
 pub use restart::{Restart, RestartScope};
 pub use revert_job::RevertJob;
 pub use scale_job::ScaleJob;
+pub use set_alloc_health::SetAllocHealth;
+pub use set_eligibility::SetEligibility;
+pub use set_scheduler::SetScheduler;
 pub use set_stable::SetStable;
 pub use signal::Signal;
 pub use stop_alloc::StopAlloc;
@@ -48,6 +73,7 @@ pub use tag_version::TagVersion;
 pub use take_over::TakeOver;
 pub use transfer_complete::TransferComplete;
 pub use untag_version::UntagVersion;
+pub use update_drain::UpdateDrain;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,8 +83,8 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, cx};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
-use crate::ids::{AllocId, JobKey, RequestId};
-use crate::model::eval::Evaluation;
+use crate::ids::{AllocId, DeploymentId, JobKey, RequestId};
+use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::VariableKey;
 use crate::time::Now;
 
@@ -69,6 +95,12 @@ pub trait OperatorRequest {
 
     /// What it is about.
     fn subject(&self) -> Subject<'_>;
+
+    /// Whether it brings work: a job, a version of one, or another count. The scheduler's configuration may forbid
+    /// that.
+    fn registers(&self) -> bool {
+        false
+    }
 
     /// Checks it, does it, and answers. None if the answer follows.
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply>;
@@ -87,8 +119,14 @@ pub enum Subject<'a> {
     Job(JobKey),
     /// An allocation.
     Alloc(AllocId),
+    /// A roll-out.
+    Deployment(DeploymentId),
     /// A variable.
     Variable(&'a VariableKey),
+    /// A namespace.
+    Namespace(&'a str),
+    /// The node.
+    Node,
     /// All there is.
     Everything,
 }
@@ -104,6 +142,30 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     fn cx(&mut self) -> Cx<'_> {
         cx(&self.agent.config, &mut self.agent.shared, self.now)
+    }
+
+    /// A roll-out that may still go on.
+    ///
+    /// # Errors
+    /// There is none, or it is over.
+    fn active_deployment(&self, id: DeploymentId, what: &str) -> Result<Arc<Deployment>, Reply> {
+        let Some(known) = self.agent.local.deployments.get(&id) else {
+            let words = "deployment not found".to_owned();
+            return Err(Reply::Refused(Refusal::NotFound(words)));
+        };
+        match known.is_active() {
+            true => Ok(known.clone()),
+            false => Err(conflict(&format!("can't {what} terminal deployment"))),
+        }
+    }
+
+    /// A roll-out was changed, and an earlier version of its job came back, if one did.
+    fn deployment_changed(&self, job: &JobKey, reverted: Option<u64>) -> Reply {
+        Reply::Deployment {
+            eval: self.agent.latest_eval(job),
+            index: self.agent.shared.index,
+            reverted,
+        }
     }
 
     fn done(&self) -> Reply {
@@ -165,6 +227,19 @@ requests! {
     SetStable,
     ScaleJob,
     ForcePeriodic,
+    SetEligibility,
+    UpdateDrain,
+    PromoteDeployment,
+    FailDeployment,
+    PauseDeployment,
+    SetAllocHealth,
+    ApplyNodeMeta,
+    SetScheduler,
+    CreateVolume,
+    DeleteVolume,
+    ApplyNamespace,
+    DeleteNamespace,
+    EvaluateNode,
 }
 
 impl Agent {
@@ -185,21 +260,33 @@ impl Agent {
             Subject::Alloc(id) => {
                 collected = self.collected.get(id).map(|known| known.alloc.job.clone());
             }
-            Subject::Job(_) | Subject::Variable(_) | Subject::Everything
+            Subject::Job(_)
+            | Subject::Deployment(_)
+            | Subject::Variable(_)
+            | Subject::Namespace(_)
+            | Subject::Node
+            | Subject::Everything
                 if self.shutdown.is_some() =>
             {
                 let reply = conflict("the agent is shutting down");
                 self.shared.ledger.after_save(Effect::Reply(request, reply));
                 return touched;
             }
-            Subject::Job(_) | Subject::Variable(_) | Subject::Everything => {}
+            Subject::Job(_)
+            | Subject::Deployment(_)
+            | Subject::Variable(_)
+            | Subject::Namespace(_)
+            | Subject::Node
+            | Subject::Everything => {}
         }
+        let refusal = what.registers().then(|| self.refuses_work(what)).flatten();
         let mut asked = Asked {
             agent: self,
             now,
             request,
         };
         let reply = match collected {
+            _ if refusal.is_some() => refusal.map(Reply::Refused),
             Some(job) => Some(what.handle_collected(&mut asked, &job)),
             None => what.handle(&mut asked),
         };
@@ -207,6 +294,25 @@ impl Agent {
             self.shared.ledger.after_save(Effect::Reply(request, reply));
         }
         touched
+    }
+}
+
+impl Agent {
+    /// Why a request that brings work is not taken now, whatever it says.
+    fn refuses_work(&self, what: &dyn OperatorRequest) -> Option<Refusal> {
+        let rejected = self.registration_refusal();
+        rejected.or_else(|| match what.subject() {
+            Subject::Job(job) => {
+                let checked = self.check_namespace_of(&job);
+                checked.err().map(Refusal::Conflict)
+            }
+            Subject::Alloc(_)
+            | Subject::Deployment(_)
+            | Subject::Variable(_)
+            | Subject::Namespace(_)
+            | Subject::Node
+            | Subject::Everything => None,
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use super::{Asked, OperatorRequest, Subject, conflict};
 use crate::effect::{Refusal, Reply};
 use crate::model::variable::{Items, MAX_COUNT, Variable, VariableKey, VariableMeta};
 use crate::store::{Key, Record};
+use crate::text::quote;
 
 /// Put a variable in the place of what is there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +40,10 @@ impl OperatorRequest for PutVariable {
         let known = variables.get(key).map(|known| known.meta);
         if let Some(refusal) = wrong_index(known, self.expect) {
             return Some(refusal);
+        }
+        let what = format!("variable {}", quote(&key.path));
+        if let Err(why) = asked.agent.check_namespace(&key.namespace, &what) {
+            return Some(Reply::Refused(Refusal::Invalid(why)));
         }
         if known.is_none() && variables.len() >= MAX_COUNT {
             let why = format!("there are {MAX_COUNT} variables already, the maximum");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, OperatorRequest, Subject};
+use super::{Asked, OperatorRequest, Subject, conflict};
 use crate::effect::{Refusal, Reply};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
@@ -31,7 +31,14 @@ impl OperatorRequest for Register {
         Subject::Job(self.job.key())
     }
 
+    fn registers(&self) -> bool {
+        true
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        if let Err(why) = asked.agent.check_home(&self.job) {
+            return Some(conflict(&why));
+        }
         let known = asked.agent.local.jobs.get(&self.job.key());
         Some(
             match wrong_index(known.map(|known| &**known), self.expect_index) {

@@ -26,6 +26,10 @@ impl OperatorRequest for RevertJob {
         Subject::Job(self.job.clone())
     }
 
+    fn registers(&self) -> bool {
+        true
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
         let Some(known) = asked.agent.local.jobs.get(&self.job) else {
             return Some(unknown_job());
@@ -39,6 +43,11 @@ impl OperatorRequest for RevertJob {
         // A stopped job is started again by its latest version.
         if self.version == latest && !known.job.stop {
             return Some(conflict("can't revert to current version"));
+        }
+        if let Some(job) = known.version(self.version)
+            && let Err(why) = asked.agent.check_home(job)
+        {
+            return Some(conflict(&why));
         }
         Some(asked.agent.revert(asked.now, &self.job, self.version))
     }

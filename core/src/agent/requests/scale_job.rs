@@ -41,6 +41,10 @@ impl OperatorRequest for ScaleJob {
         Subject::Job(self.job.clone())
     }
 
+    fn registers(&self) -> bool {
+        true
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
         let local = &asked.agent.local;
         let Some(known) = local.jobs.get(&self.job) else {

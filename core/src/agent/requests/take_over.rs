@@ -29,7 +29,14 @@ impl OperatorRequest for TakeOver {
         Subject::Job(self.job.key())
     }
 
+    fn registers(&self) -> bool {
+        true
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        if let Err(why) = asked.agent.check_home(&self.job) {
+            return Some(conflict(&why));
+        }
         let key = self.job.key();
         let known = asked.agent.local.jobs.get(&key);
         let runs = known.is_some_and(|known| !known.job.stop);
@@ -45,6 +52,7 @@ impl OperatorRequest for TakeOver {
                 job: key.clone(),
                 group: group.clone(),
                 index: *index,
+                lane: 0,
             };
             let mut disk = asked.agent.disk_of(&slot);
             disk.replace_elsewhere(from.clone());

@@ -26,11 +26,14 @@ impl Agent {
     fn act(&mut self, now: Now, action: Action) -> Vec<AllocId> {
         match action {
             Action::EndRollout(id, status, why) => {
-                self.end_deployment(id, status, why);
+                self.end_deployment(now, id, status, &why);
                 if status == DeploymentStatus::Successful {
                     self.mark_stable(id);
                 }
             }
+            Action::Promote(id, groups) => return self.promote(now, id, &groups),
+            Action::Revert(key, version) => self.roll_back(now, &key, version),
+            Action::ProgressBy(key, groups) => self.note_progress(key, groups),
             Action::Stop(id, why) => return self.stop(now, id, why),
             Action::Update(id, job, deployment) => {
                 if let Some(alloc) = self.allocs.get_mut(&id) {

@@ -153,7 +153,7 @@ impl Agent {
     }
 
     /// The job's latest evaluation.
-    pub(super) fn latest_eval(&self, key: &JobKey) -> Option<EvalId> {
+    pub(in crate::agent) fn latest_eval(&self, key: &JobKey) -> Option<EvalId> {
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
         let latest = of_job.max_by_key(|eval| eval.create_index);
         latest.map(|eval| eval.id)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::rollout::{new_deployment, rolls_out};
+use super::rollout::begun;
 use super::versions::next_version;
 use crate::agent::{Agent, cx};
 use crate::effect::Reply;
@@ -11,6 +11,7 @@ use crate::ids::{DeploymentId, JobKey, Slot};
 use crate::model::eval::{DeploymentStatus, Evaluation, Trigger};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
+use crate::scheduler::rollout::rolls_out;
 use crate::scheduler::{DryRun, Snapshot};
 use crate::store::record::JobRecord;
 use crate::store::{Key, Record};
@@ -84,8 +85,7 @@ impl Agent {
         job: &Arc<Job>,
         known: Option<&JobRecord>,
     ) -> Arc<JobRecord> {
-        let mut cx = cx(&self.config, &mut self.shared, now);
-        let index = cx.next_index();
+        let index = cx(&self.config, &mut self.shared, now).next_index();
         let next = next_version(job, known);
         let mut job = next.job;
         job.submit_time = now.wall;
@@ -94,23 +94,18 @@ impl Agent {
             job.create_index = index;
         }
         let key = job.key();
-        let deployment = new_deployment(&mut cx, &key, &job);
-        let deployment_id = deployment.as_ref().map(|deployment| deployment.id);
-        if let Some(deployment) = deployment {
-            self.save_deployment(deployment);
-        }
         if let Some(old) = known.and_then(|known| known.deployment) {
             let words = "Cancelled due to newer version of job";
-            self.end_deployment(old, DeploymentStatus::Cancelled, words);
+            self.end_deployment(now, old, DeploymentStatus::Cancelled, words);
         }
         let mut record = JobRecord {
             job: Arc::new(job),
             versions: next.earlier,
-            deployment: deployment_id,
             tags: known.map(|known| known.tags.clone()).unwrap_or_default(),
             scaling_events: known.map_or_else(BTreeMap::new, |known| known.scaling_events.clone()),
             ..JobRecord::default()
         };
+        record.deployment = self.new_deployment(now, &record);
         self.drop_versions(&key, &mut record);
         let record = Arc::new(record);
         self.shared
@@ -133,10 +128,19 @@ impl Agent {
                 ..JobRecord::default()
             })
         });
+        let mut deployments = self.local.deployments.clone();
+        if let Some(id) = record.deployment
+            && !deployments.contains_key(&id)
+        {
+            let groups = self.groups_with_canaries(&record);
+            let rollout = begun(&record.job, groups, now);
+            deployments.insert(id, Arc::new(rollout));
+        }
         let mut jobs = self.local.jobs.clone();
         jobs.insert(key.clone(), record);
         let snapshot = Snapshot {
             jobs: &jobs,
+            deployments: &deployments,
             ..self.snapshot(now, Vec::new())
         };
         DryRun::of(&snapshot, &key)
@@ -188,7 +192,7 @@ impl Agent {
         record.purge |= purge;
         if let Some(deployment) = record.deployment {
             let words = "Cancelled because job is stopped";
-            self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
+            self.end_deployment(now, deployment, DeploymentStatus::Cancelled, words);
         }
         self.save_job(key, record);
         self.schedule_launches(now, key, false);
@@ -210,6 +214,7 @@ impl Agent {
         self.local.unknown.remove(key);
         self.local.re_evaluate_at.remove(key);
         self.local.due.remove(key);
+        self.local.progress.remove(key);
         self.shared.ledger.delete(Key::Job(key.clone()));
         let slots: Vec<Slot> = self
             .view()

@@ -49,7 +49,9 @@ impl Agent {
             allocs_of: &self.local.allocs,
             disks: &self.shared.disks,
             replaced_at: &self.local.due,
+            progress: &self.local.progress,
             node: &self.config.node,
+            node_record: &self.node_life.record,
             capacity,
             offers: self.machine.devices().offers(),
             awaits_first_reports: self.machine.awaits_first_report(),
@@ -112,19 +114,34 @@ impl Agent {
         job: &Job,
         group: &TaskGroup,
     ) -> Result<(), String> {
+        if let Some(refusal) = self.node_life.record.refusal() {
+            return Err(refusal.to_string());
+        }
         let awaits_first_reports = self.machine.awaits_first_report();
         let node = &self.config.node;
-        scheduler::admits(node, awaits_first_reports, job, group).map_err(|why| match why {
-            NotPlaced::Unknown => {
-                "the node does not know yet what it has; try again soon".to_owned()
-            }
-            NotPlaced::Failed(why) => why.to_string(),
+        // Copies differ in nothing but their own volumes.
+        let differ = group.volumes.values().any(|volume| volume.per_alloc);
+        let copies = if differ {
+            scheduler::reconcile::copies(job, group)
+        } else {
+            1
+        };
+        let mut copies = 0..copies.max(1);
+        copies.try_for_each(|index| {
+            let admitted = scheduler::admits(node, awaits_first_reports, job, group, index);
+            admitted.map_err(|why| match why {
+                NotPlaced::Unknown => {
+                    "the node does not know yet what it has; try again soon".to_owned()
+                }
+                NotPlaced::Failed(why) => why.to_string(),
+            })
         })
     }
 
     /// An allocation's status or health changed, or it is gone.
     pub(super) fn alloc_changed(&mut self, now: Now, alloc: &AllocRecord, gone: bool) {
         self.expect_garbage(now);
+        self.node_life.alloc_changed();
         let key = &alloc.job;
         if gone && let Some(of_job) = self.local.allocs.get_mut(key) {
             of_job.remove(&alloc.id);

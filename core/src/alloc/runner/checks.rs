@@ -10,12 +10,14 @@ use crate::checks::runner::{Due, Target};
 use crate::checks::{self, About, CheckRunner, CheckSpec};
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::effect::{CheckEffect, Effect, Probe, ProbeKind, request};
+use crate::effect::{CheckEffect, Effect, Notification, Probe, ProbeKind, request};
 use crate::ids::{LaunchId, TaskName};
 use crate::input::{CheckInput, DriverInput};
 use crate::interpolate::{Names, interpolate};
-use crate::model::check::{CheckKind, HttpRequest};
+use crate::model::check::{CheckKind, CheckStatus, HttpRequest};
+use crate::model::event::HEALTHCHECK;
 use crate::model::job::Job;
+use crate::model::notice::Notice;
 use crate::op::Op;
 use crate::operations::{Owner, Purpose};
 use crate::store::record::AllocRecord;
@@ -117,7 +119,9 @@ impl AllocRunner {
             Ok(op) => check.asked(cx.now.at, op),
             // Nobody was asked: it fails as if the answer said so, at each of its times.
             Err(why) => {
+                let before = check.status();
                 check.judged(cx.now, Judgement::failed(why));
+                tell_of_check(cx, &self.record, before, check);
             }
         }
     }
@@ -197,13 +201,16 @@ impl AllocRunner {
         let Some(check) = check else {
             return cx.count_stale();
         };
-        if !check.judged(cx.now, judgement) {
+        let before = check.status();
+        let restarts = check.judged(cx.now, judgement);
+        tell_of_check(cx, &self.record, before, check);
+        if !restarts {
             return;
         }
         let name = quote(check.name());
         let reason = match check.why() {
-            Some(why) => format!("healthcheck: check {name} unhealthy: {why}"),
-            None => format!("healthcheck: check {name} unhealthy"),
+            Some(why) => format!("{HEALTHCHECK}check {name} unhealthy: {why}"),
+            None => format!("{HEALTHCHECK}check {name} unhealthy"),
         };
         let about = check.spec().about.clone();
         for task in &mut self.tasks {
@@ -324,4 +331,19 @@ fn give_up(cx: &mut Cx<'_>, op: Option<Op>) {
     let Some(op) = op else { return };
     cx.shared.operations.end(op);
     cx.send(Effect::Check(CheckEffect::Cancel { op }));
+}
+
+/// Tells operators when a check begins to fail, and when it passes again.
+fn tell_of_check(cx: &mut Cx<'_>, alloc: &AllocRecord, before: CheckStatus, check: &CheckRunner) {
+    let fails = |status| status == CheckStatus::Failure;
+    let now = check.status();
+    if !cx.config.notices || fails(before) == fails(now) {
+        return;
+    }
+    // The names as the job file has them: what stands for a variable may be secret.
+    let spec = check.spec();
+    let names = (spec.service.as_str(), spec.check.name.as_str());
+    let subject = alloc.subject(spec.owner.clone());
+    let notice = Notice::check(fails(now), names, subject, cx.now.wall);
+    cx.send(Effect::Notify(Notification::Notice(Arc::new(notice))));
 }

@@ -29,7 +29,7 @@ use crate::claims::resources::Amounts;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
-use crate::model::alloc::{DesiredStatus, TaskLife};
+use crate::model::alloc::{DeploymentHealth, DesiredStatus, TaskLife};
 use crate::model::job::Job;
 use crate::model::task::Stage;
 use crate::store::record::AllocRecord;
@@ -55,6 +55,9 @@ pub enum Phase {
     Destroyed,
 }
 
+/// Why an allocation ends whose node is drained.
+const DRAINED: &str = "alloc is being migrated";
+
 /// What else is wanted of an allocation from now on.
 #[derive(Clone, Debug)]
 pub enum Update<'a> {
@@ -62,6 +65,8 @@ pub enum Update<'a> {
     Version(Arc<Job>, Option<DeploymentId>),
     /// To end, for this reason.
     Stop(&'a str),
+    /// To end, because its node is drained.
+    Drain,
 }
 
 /// One allocation.
@@ -272,6 +277,15 @@ impl AllocRunner {
         self.save(cx);
     }
 
+    /// Somebody says whether it is healthy, and nobody looks any more.
+    pub fn set_health(&mut self, cx: &mut Cx<'_>, healthy: bool) {
+        self.health = None;
+        let timestamp = cx.now.wall;
+        self.edit(cx, |record| {
+            record.health = Some(DeploymentHealth { healthy, timestamp });
+        });
+    }
+
     fn save(&self, cx: &mut Cx<'_>) {
         cx.remember(
             Key::Alloc(self.record.id),
@@ -283,16 +297,20 @@ impl AllocRunner {
     pub fn update(&mut self, cx: &mut Cx<'_>, update: Update<'_>) {
         match update {
             Update::Version(job, deployment) => self.take_version(cx, job, deployment),
-            Update::Stop(why) => {
-                if self.record.desired == DesiredStatus::Run {
-                    self.edit(cx, |record| {
-                        record.desired = DesiredStatus::Stop;
-                        record.desired_description = why.into();
-                    });
-                }
-                self.stop(cx);
-            }
+            Update::Stop(why) => self.told_to_end(cx, why, false),
+            Update::Drain => self.told_to_end(cx, DRAINED, true),
         }
+    }
+
+    fn told_to_end(&mut self, cx: &mut Cx<'_>, why: &str, drained: bool) {
+        if self.record.desired == DesiredStatus::Run {
+            self.edit(cx, |record| {
+                record.desired = DesiredStatus::Stop;
+                record.desired_description = why.into();
+                record.drained = drained;
+            });
+        }
+        self.stop(cx);
     }
 
     /// Its health is considered anew for the roll-out of the new version.

@@ -1,10 +1,12 @@
 //! The task configurations of the drivers that come with the agent.
 
+mod exec;
 mod mock;
 mod raw_exec;
 
 use std::collections::BTreeMap;
 
+pub use exec::{EXEC, ExecConfig};
 pub use mock::{MOCK, MockCommand, MockConfig, MockOutput};
 pub use raw_exec::{RAW_EXEC, RawExecConfig};
 
@@ -14,13 +16,14 @@ use crate::model::value::Value;
 use crate::time::Span;
 
 /// The schemas of all drivers that come with the agent.
-pub const SCHEMAS: [&Schema; 2] = [&RAW_EXEC, &MOCK];
+pub const SCHEMAS: [&Schema; 3] = [&RAW_EXEC, &EXEC, &MOCK];
 
 /// The schema of a driver's task configuration; none for a driver that does not come with the
 /// agent. `mock` is another name of `mock_driver`.
 pub fn schema_for(driver: &str) -> Option<&'static Schema> {
     match driver {
         "raw_exec" => Some(&RAW_EXEC),
+        "exec" => Some(&EXEC),
         "mock_driver" | "mock" => Some(&MOCK),
         _ => None,
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::DriverRequest;
+use crate::driver::isolation::Profile;
 use crate::ids::{LaunchId, Run};
 use crate::input::DriverInput;
 use crate::model::device::Reserved;
@@ -77,4 +78,7 @@ pub struct TaskConfig {
     /// The variables that tell it of its devices; they are in [`TaskConfig::env`] too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub device_env: BTreeMap<String, String>,
+    /// How the task is isolated, if its driver does that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }

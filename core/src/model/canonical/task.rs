@@ -36,13 +36,7 @@ pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &s
     task.artifacts.iter_mut().for_each(fill_artifact);
     task.templates.iter_mut().for_each(fill_template);
     for mount in &mut task.volume_mounts {
-        fill(
-            mount,
-            &[
-                ("ReadOnly", Value::Bool(false)),
-                ("PropagationMode", Value::from("private")),
-            ],
-        );
+        fill_text(&mut mount.propagation_mode, "private");
     }
     if let Some(vault) = &mut task.vault {
         fill(

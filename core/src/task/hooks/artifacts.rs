@@ -5,9 +5,11 @@ use super::devices::Devices;
 use super::{Runs, TaskHook};
 use crate::config::{Config, Timeouts};
 use crate::cx::Cx;
+use crate::driver::isolation::{account, on_host};
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::interpolate::{self, Names};
+use crate::model::artifact::Artifact;
 use crate::model::event::EventType;
 use crate::op::Op;
 use crate::paths::destination;
@@ -80,12 +82,18 @@ fn wanted(task: &TaskRunner, cx: &Cx<'_>, scope: Scope<'_>) -> FetchArtifacts {
         node: &cx.config.node,
     };
     let task = task.spec().task();
-    let artifacts = task.artifacts.iter();
+    let root = scope.root(cx.config);
+    let artifact = |one| {
+        let one = interpolate::interpolate_artifact(one, &names);
+        let relative_dest = on_host(&task.driver, &root, one.relative_dest);
+        Artifact {
+            relative_dest,
+            ..one
+        }
+    };
     FetchArtifacts {
-        artifacts: artifacts
-            .map(|one| interpolate::interpolate_artifact(one, &names))
-            .collect(),
-        root: scope.root(cx.config),
-        user: task.user.clone(),
+        artifacts: task.artifacts.iter().map(artifact).collect(),
+        root: root.clone(),
+        user: account(task).to_owned(),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::TaskHook;
 use crate::cx::Cx;
+use crate::driver::isolation::account;
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::identity;
@@ -87,7 +88,7 @@ pub(crate) fn issuing(
         namespace: job.namespace.clone(),
         job: job.known_as().to_owned(),
         group: spec.group().name.clone(),
-        user: task.user.clone(),
+        user: account(task).to_owned(),
         identities,
     })))
 }

@@ -11,6 +11,8 @@ pub mod identity;
 pub mod task_dir;
 pub mod template;
 pub mod validate;
+pub mod volumes;
+pub mod wait_for;
 
 use super::reservation;
 use super::runner::{Scope, TaskRunner};
@@ -27,9 +29,11 @@ use crate::time::Span;
 /// What happens before each start of a task, in order.
 pub const PRESTART: &[&dyn TaskHook] = &[
     &validate::Validate,
+    &wait_for::WaitFor,
     &task_dir::TaskDir,
     &identity::Identity,
     &dispatch_payload::DispatchPayload,
+    &volumes::Volumes,
     &artifacts::Artifacts,
     &devices::Devices,
     &template::Template,

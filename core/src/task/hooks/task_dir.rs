@@ -3,6 +3,7 @@
 use super::{Runs, TaskHook};
 use crate::config::Config;
 use crate::cx::Cx;
+use crate::driver::isolation::account;
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
@@ -34,7 +35,7 @@ impl TaskHook for TaskDir {
         }
         let of = task.spec().task();
         let work = BuildTaskDir {
-            user: of.user.clone(),
+            user: account(of).to_owned(),
             secrets_mb: u64::try_from(of.resources.secrets_mb).unwrap_or(0),
             made,
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::TaskHook;
 use super::devices::Devices;
 use crate::cx::Cx;
+use crate::driver::isolation::{isolates, on_host};
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::interpolate::{Names, interpolate};
@@ -88,12 +89,20 @@ pub(crate) fn rendering(
         node: &cx.config.node,
     };
     let root = scope.root(cx.config);
-    let task_path = |text: &str| TaskPath::of(&interpolate(text, &names), &root, &task.name);
+    let task_path = |text: &str| {
+        let text = on_host(&task.driver, &root, interpolate(text, &names));
+        TaskPath::of(&text, &root, &task.name)
+    };
     let work = task
         .templates
         .iter()
         .map(|template| work(template, task_path));
     let templates = work.collect::<Result<Vec<_>, String>>()?;
+    // Templates see directories as the task does; paths are the agent's.
+    let env = match isolates(&task.driver) {
+        true => runner.environment_within(cx, scope, &[&Devices]),
+        false => env,
+    };
     let (job, group) = (runner.spec().job(), &runner.spec().group().name);
     Ok(Arc::new(Rendering {
         templates,

@@ -114,10 +114,8 @@ fn update_strategies_are_validated() {
         job_with(|j| j.update = Some(update))
     };
     assert_eq!(with(|_| {}).len(), 0);
-    assert_eq!(
-        with(|u| u.canary = 1),
-        ["job.update.canary: not supported by this version: canary"]
-    );
+    assert_eq!(with(|u| u.canary = 1).len(), 0);
+    assert_eq!(with(|u| (u.canary, u.auto_promote) = (1, true)).len(), 0);
     assert_eq!(with(|u| u.canary = -1).len(), 1);
     assert_eq!(with(|u| u.max_parallel = -1).len(), 1);
     assert_eq!(with(|u| u.max_parallel = 0).len(), 0);

@@ -6,7 +6,6 @@ fn unsupported_required_block_is_refused() {
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
         t.vault = Some(block());
-        t.volume_mounts = vec![block()];
         t.csi_plugin_config = Some(block());
         t.secrets = vec![block()];
         t.schedule = Some(block());
@@ -18,23 +17,10 @@ fn unsupported_required_block_is_refused() {
         .collect();
     assert_eq!(
         blocks,
-        [
-            "vault",
-            "volume_mount",
-            "csi_plugin",
-            "secret",
-            "schedule",
-            "connect",
-        ]
+        ["vault", "csi_plugin", "secret", "schedule", "connect",]
     );
-    assert_eq!(
-        group_with(|g| {
-            g.volumes.insert("v".into(), block());
-            g.services = vec![map("Connect", block())];
-        })
-        .len(),
-        2
-    );
+    let connects = group_with(|g| g.services = vec![map("Connect", block())]);
+    assert_eq!(connects.len(), 1);
     let found = job_with(|j| {
         j.multiregion = Some(block());
     });
@@ -49,7 +35,6 @@ fn ineffective_block_is_warned_about() {
         j.spreads = vec![block()];
         for group in &mut j.task_groups {
             group.services = vec![block()];
-            group.migrate = Some(block());
             group.consul = Some(block());
             for task in &mut group.tasks {
                 task.services = vec![block()];
@@ -57,7 +42,7 @@ fn ineffective_block_is_warned_about() {
             }
         }
     });
-    assert_eq!(warnings.len(), 7);
+    assert_eq!(warnings.len(), 6);
     assert_eq!(
         warnings.first().map(String::as_str),
         Some("job.affinity: has no effect on this node")

@@ -73,6 +73,9 @@ impl Client {
             .build();
         let config = Agent::config_builder()
             .max_redirects(0)
+            // A server may close a connection after its answer without a word, and a request that
+            // is sent on it then fails: each request takes a new one.
+            .max_idle_connections(0)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT))
             .timeout_per_read(Some(SILENCE))

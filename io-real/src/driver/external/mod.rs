@@ -305,6 +305,13 @@ impl World {
         let attached = self.attached()?;
         let (world, key, plugin) = (self.clone(), task.clone(), attached.plugin.clone());
         let asked = attached.clone();
+        // Only those of volumes say how they propagate. A driver may ignore what a device wants to be mounted.
+        let volumes = config.reserved.mounts.iter();
+        let has_volumes = volumes.clone().any(|it| !it.propagation_mode.is_empty());
+        if has_volumes && !attached.plugin.capabilities().await?.mounts {
+            let why = format!("driver {:?} does not support host volumes", self.name);
+            return Err(Failure::fatal(why));
+        }
         let setup = self
             .blocking(move || {
                 // Whether it is needed only the driver knows, and it says so.

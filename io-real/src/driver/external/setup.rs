@@ -58,6 +58,8 @@ fn mount(mount: &drover_core::model::device::Mount) -> Mount {
         task_path: mount.task_path.clone(),
         host_path: mount.host_path.clone(),
         readonly: mount.read_only,
+        propagation_mode: mount.propagation_mode.clone(),
+        selinux_label: mount.selinux_label.clone(),
         ..Mount::default()
     }
 }

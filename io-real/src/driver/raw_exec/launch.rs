@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use drover_core::driver::config::RawExecConfig;
+use drover_core::driver::config::{ExecConfig, RawExecConfig};
+use drover_core::driver::isolation::Profile;
 use drover_core::effect::request::SessionProgram;
 use drover_core::effect::{Program, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
@@ -19,9 +20,10 @@ use super::connection::{self, Connection};
 use super::program;
 use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
+use crate::driver::exec::{ExecSettings, Isolated};
 use crate::driver::shims::LogNames;
-use crate::shim::{Cgroup, LaunchSpec, Live, SessionStreams, ShimHome, StartError, Step, User};
-use crate::user;
+use crate::shim::{self, Cgroup, LaunchSpec, Live, SessionStreams, ShimHome, StartError, Step};
+use crate::user::{self, User};
 
 /// What launches are made with.
 pub(super) struct LaunchDependencies {
@@ -33,6 +35,8 @@ pub(super) struct LaunchDependencies {
     pub(super) cgroups: Option<Cgroups>,
     /// Their soft limit of open files; the agent's if none.
     pub(super) open_files: Option<u64>,
+    /// How isolated ones are isolated.
+    pub(super) isolation: ExecSettings,
 }
 
 /// What is launched.
@@ -56,6 +60,8 @@ pub(super) enum LaunchError {
     Invalid(String),
     /// There is no such program.
     NotFound(String),
+    /// There is no such program in the root of an isolated task.
+    NotInRoot(String),
     /// The machine did not do it.
     Io(io::Error),
     /// The shim did not do it.
@@ -76,6 +82,11 @@ impl fmt::Display for LaunchError {
                 f,
                 "there is no program {command:?} in the task's directory, below its \"local\", or \
                  on the agent's path, or its interpreter is missing"
+            ),
+            LaunchError::NotInRoot(command) => write!(
+                f,
+                "there is no program {command:?} in the task's root, or its interpreter is missing; of the \
+                 host it has what chroot_env of the agent's configuration names"
             ),
             LaunchError::Io(error) => error.fmt(f),
             LaunchError::Shim(error) => error.fmt(f),
@@ -175,11 +186,23 @@ impl LaunchDependencies {
             streams,
         } = making;
         let user = find_user(&config.user)?;
-        let env = filter_env(config.env.clone(), &own.denied_envvars);
+        let mut env = filter_env(config.env.clone(), &own.denied_envvars);
+        let isolated = match &config.profile {
+            None => None,
+            Some(profile) => {
+                let user = user.as_ref().ok_or_else(no_user)?;
+                env.extend(user.variables());
+                Some(self.isolate(task, beside, config, *profile, user)?)
+            }
+        };
         let env = strings(env.iter().map(|(key, value)| format!("{key}={value}")))?;
         let command = core::iter::once(&own.command);
         let args = strings(command.chain(&own.args).map(String::as_str))?;
-        let programs = program::candidates(&own.command).map_err(nul)?;
+        let programs = match &isolated {
+            None => program::candidates(&own.command),
+            Some(_) => program::candidates_in_root(&own.command),
+        };
+        let programs = programs.map_err(nul)?;
         let work_dir = own
             .work_dir
             .clone()
@@ -189,7 +212,8 @@ impl LaunchDependencies {
         let task_dir = self.dirs.open(task.alloc, task.task.as_str())?;
         let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
         let owner = user.as_ref().map_or(geteuid().as_raw(), |user| user.uid);
-        program::allow(task_dir.as_fd(), &programs, owner);
+        let in_root = isolated.is_some();
+        program::allow(task_dir.as_fd(), &programs, owner, in_root);
         let group = match beside {
             None => self.group(name, &limits(config))?,
             Some(launch) => self.find_group(launch)?,
@@ -200,7 +224,7 @@ impl LaunchDependencies {
             program: &refs(&programs),
             args: &refs(&args),
             env: &refs(&env),
-            user: User {
+            user: shim::User {
                 ids: user.as_ref().map(|user| (user.uid, user.gid)),
                 groups: user.as_ref().map(|user| user.groups.as_slice()),
             },
@@ -211,6 +235,7 @@ impl LaunchDependencies {
             open_files: self.open_files,
             cgroup: Cgroup::default(),
             logs: names.logs(log_dir.as_fd(), logs),
+            isolation: isolated.as_ref().map(Isolated::as_spec),
         };
         let started = with_group(group.as_ref(), |cgroup| {
             let cgroup = match beside {
@@ -228,7 +253,33 @@ impl LaunchDependencies {
                 Some(streams) => self.home.start_session(&spec, streams),
             }
         });
-        started.map_err(|error| explain(error, &own.command))
+        started.map_err(|error| explain(error, &own.command, in_root))
+    }
+
+    /// How a launch is isolated: in namespaces of its own, or in those of the launch beside which it runs.
+    fn isolate(
+        &self,
+        task: &TaskKey,
+        beside: Option<LaunchId>,
+        config: &TaskConfig,
+        profile: Profile,
+        user: &User,
+    ) -> Result<Isolated, LaunchError> {
+        let settings = &self.isolation;
+        settings.admit(user).map_err(LaunchError::Invalid)?;
+        let Some(beside) = beside else {
+            let dirs = &self.dirs;
+            let made = Isolated::make(settings, dirs, task, config, profile, user.uid);
+            return Ok(made?);
+        };
+        let record = self.home.read_record(&beside.to_string())?;
+        let holder = record.map(|record| record.holder).unwrap_or_default();
+        let gone = |error: io::Error| {
+            let why = format!("the task's namespaces are gone: {error}");
+            io::Error::new(error.kind(), why)
+        };
+        let holder = shim::open_process(holder).map_err(gone)?;
+        Ok(Isolated::enter(holder, profile, user.uid)?)
     }
 
     /// Gives a launch whose shim was killed another one.
@@ -264,16 +315,30 @@ impl LaunchDependencies {
     }
 }
 
+/// What the job says. What an isolated task may say is a part of what others may.
 fn decode(config: &TaskConfig) -> Result<RawExecConfig, LaunchError> {
-    RawExecConfig::decode(&config.config).map_err(|problems| {
+    let decoded = match config.profile {
+        None => RawExecConfig::decode(&config.config),
+        Some(_) => ExecConfig::decode(&config.config).map(|own| RawExecConfig {
+            command: own.command,
+            args: own.args,
+            work_dir: own.work_dir,
+            ..RawExecConfig::default()
+        }),
+    };
+    decoded.map_err(|problems| {
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         LaunchError::Invalid(texts.join("; "))
     })
 }
 
+fn no_user() -> LaunchError {
+    LaunchError::Invalid("an isolated task needs a user".to_owned())
+}
+
 /// Whom to become; nobody else if nobody is named, or if the agent is that user and may become
 /// nobody else.
-fn find_user(name: &str) -> Result<Option<user::User>, LaunchError> {
+fn find_user(name: &str) -> Result<Option<User>, LaunchError> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -283,8 +348,25 @@ fn find_user(name: &str) -> Result<Option<user::User>, LaunchError> {
 }
 
 /// A program that is not there is the commonest mistake: it gets words of its own.
-fn explain(error: StartError, command: &str) -> LaunchError {
+fn explain(error: StartError, command: &str, in_root: bool) -> LaunchError {
     match error {
+        StartError::Exec {
+            step: Step::Exec,
+            errno,
+            ..
+        } if in_root && errno == Errno::NOENT.raw_os_error() => {
+            LaunchError::NotInRoot(command.to_owned())
+        }
+        StartError::Exec {
+            step: Step::Mount,
+            errno,
+            path: Some(place),
+        } => {
+            let error = io::Error::from_raw_os_error(errno);
+            LaunchError::Invalid(format!(
+                "nothing can be mounted at {place} of the task's root: {error}"
+            ))
+        }
         StartError::Exec {
             step: Step::Exec,
             errno,
@@ -301,6 +383,7 @@ fn limits(config: &TaskConfig) -> Limits {
         memory_max: some(config.memory_limit),
         memory_reserved: some(config.memory_reserved),
         no_swap: false,
+        processes: None,
     }
 }
 

@@ -22,16 +22,34 @@ pub(super) fn candidates(command: &str) -> Result<Vec<CString>, std::ffi::NulErr
     paths.into_iter().map(CString::new).collect()
 }
 
+/// Where the program may be in a task's root, in Nomad's order: below `local`, in the root, then where the host
+/// has programs.
+pub(super) fn candidates_in_root(command: &str) -> Result<Vec<CString>, std::ffi::NulError> {
+    let mut paths = Vec::new();
+    if command.starts_with('/') {
+        paths.push(command.to_owned());
+    } else {
+        paths.push(format!("/local/{command}"));
+        paths.push(format!("/{command}"));
+    }
+    if !command.contains('/') {
+        paths.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(|dir| format!("{dir}/{command}")));
+    }
+    paths.into_iter().map(CString::new).collect()
+}
+
 /// Gives the program that will be executed the right to be, if it lies in the task's directory
 /// and lacks it: what was fetched there often does. What cannot be mended is left for the start to
 /// complain about.
 ///
 /// Only a file that could not be somebody else's is touched: a plain one, of root or of the task's
 /// own user, below the task's directory and on its file system.
-pub(super) fn allow(task_dir: BorrowedFd<'_>, candidates: &[CString], user: u32) {
+///
+/// In the root of an isolated task every path is one of the task's directory, unless a part of the host lies over it.
+pub(super) fn allow(task_dir: BorrowedFd<'_>, candidates: &[CString], user: u32, in_root: bool) {
     let relative = candidates
         .iter()
-        .filter(|path| path.to_bytes().first() != Some(&b'/'));
+        .filter(|path| in_root || path.to_bytes().first() != Some(&b'/'));
     for path in relative {
         match open(task_dir, path) {
             // The next one is tried at the start, too.

@@ -19,7 +19,7 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use tokio::time::timeout;
 
-use super::{World, destroy, exit_result};
+use super::{World, destroy};
 use crate::driver::shims;
 use crate::shim::{Live, Outcome};
 
@@ -46,7 +46,7 @@ impl World {
         loop {
             match self.outcome(&task, launch, &live).await {
                 Ok(Outcome::Exited(exit)) => {
-                    end.result = exit_result(&exit);
+                    end.result = self.told(launch, &exit);
                     return;
                 }
                 Ok(Outcome::ShimLost) => {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use drover_core::ids::AllocId;
 use rustix::fs::{Dir, FileType, fstat};
 
-use super::safe_open::{Found, Trouble, alloc_dir, open_dir};
+use crate::safe_open::{Found, Trouble, alloc_dir, open_dir};
 
 /// How much is read at a time.
 const CHUNK: usize = 64 * 1024;
@@ -16,36 +16,36 @@ const TRIES: usize = 16;
 
 /// The log files of one task and stream.
 #[derive(Debug)]
-pub(super) struct LogFiles {
+pub struct LogFiles {
     dir: OwnedFd,
     base: String,
 }
 
 /// A place in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LogPosition {
+pub struct LogPosition {
     /// Which file.
-    pub(super) file: u64,
+    pub file: u64,
     /// The byte there.
-    pub(super) offset: u64,
+    pub offset: u64,
 }
 
 /// A part of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub struct Chunk {
     /// The bytes; empty at the end of what is there.
-    pub(super) data: Vec<u8>,
+    pub data: Vec<u8>,
     /// The file's path below the allocation's directory.
-    pub(super) file: String,
+    pub file: String,
     /// The place after it.
-    pub(super) after: LogPosition,
+    pub after: LogPosition,
     /// What is missing before it, if anything is.
-    pub(super) gap: Option<Gap>,
+    pub gap: Option<Gap>,
 }
 
 /// Why a part of the log is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub enum Gap {
     /// Its file is gone: newer ones took its place.
     Rotated,
     /// Its file was made shorter.
@@ -54,7 +54,7 @@ pub(super) enum Gap {
 
 /// From where a reader counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub enum Origin {
     /// From the oldest byte that is there.
     Start,
     /// Backwards from the newest; 0 is the beginning of the newest file.
@@ -68,7 +68,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// There is no directory of logs.
-    pub(super) fn open(
+    pub fn open(
         root: impl AsFd,
         alloc: AllocId,
         task: &str,
@@ -82,12 +82,12 @@ impl LogFiles {
     }
 
     /// The directory, to watch it.
-    pub(super) fn dir(&self) -> &OwnedFd {
+    pub fn dir(&self) -> &OwnedFd {
         &self.dir
     }
 
     /// Whether the directory was removed: nothing can follow.
-    pub(super) fn is_removed(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
@@ -124,7 +124,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub(super) fn position(&self, origin: Origin, mut offset: u64) -> Result<LogPosition, Trouble> {
+    pub fn position(&self, origin: Origin, mut offset: u64) -> Result<LogPosition, Trouble> {
         let mut sizes = Vec::new();
         for number in self.numbers()? {
             sizes.extend(self.find(number)?.map(|found| (number, found.size())));
@@ -177,7 +177,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn read(&self, mut at: LogPosition) -> Result<Chunk, Trouble> {
+    pub fn read(&self, mut at: LogPosition) -> Result<Chunk, Trouble> {
         let mut gap = None;
         for _ in 0..TRIES {
             // Listed before reading: whatever was written to a file before its successor was made
@@ -241,6 +241,7 @@ fn read_at(found: &Found, offset: u64) -> Result<Vec<u8>, Trouble> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use rustix::fs::{Mode, OFlags};
 

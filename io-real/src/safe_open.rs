@@ -15,11 +15,11 @@ use rustix::io::Errno;
 
 /// The place of a file that is to be written: a directory of an allocation, and a name in it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     /// The directory.
-    pub(super) dir: OwnedFd,
+    pub dir: OwnedFd,
     /// The name.
-    pub(super) name: String,
+    pub name: String,
 }
 
 impl Place {
@@ -27,7 +27,7 @@ impl Place {
     ///
     /// # Errors
     /// The directory is not there, is secret, or is not one of those.
-    pub(super) fn below(dir: impl AsFd, path: &str) -> Result<Place, Trouble> {
+    pub fn below(dir: impl AsFd, path: &str) -> Result<Place, Trouble> {
         let mut parts = Vec::new();
         for part in Path::new(path).components() {
             match part {
@@ -55,7 +55,7 @@ impl Place {
 
 /// Why something cannot be had.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// There is no such file.
     Missing(String),
     /// The path leads out of the allocation's directory.
@@ -77,7 +77,7 @@ const SECRET_DIRS: [&str; 2] = ["secrets", "private"];
 ///
 /// # Errors
 /// It is not there, or a link is on the way.
-pub(super) fn open_dir(parent: impl AsFd, path: &str) -> Result<OwnedFd, Trouble> {
+pub fn open_dir(parent: impl AsFd, path: &str) -> Result<OwnedFd, Trouble> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let strict = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     openat2(parent, path, flags, Mode::empty(), strict).map_err(|errno| trouble(errno, path))
@@ -87,19 +87,19 @@ pub(super) fn open_dir(parent: impl AsFd, path: &str) -> Result<OwnedFd, Trouble
 ///
 /// # Errors
 /// It is not there (any more).
-pub(super) fn alloc_dir(root: impl AsFd, alloc: AllocId) -> Result<OwnedFd, Trouble> {
+pub fn alloc_dir(root: impl AsFd, alloc: AllocId) -> Result<OwnedFd, Trouble> {
     open_dir(root, &alloc.to_string())
 }
 
 /// Something below an allocation's directory. Opening it had no effect on it yet: it may be a
 /// pipe or a device.
 #[derive(Debug)]
-pub(super) struct Found {
+pub struct Found {
     handle: OwnedFd,
     /// What it is.
-    pub(super) stat: Stat,
+    pub stat: Stat,
     /// Its path below the directory.
-    pub(super) path: String,
+    pub path: String,
 }
 
 impl Found {
@@ -107,7 +107,7 @@ impl Found {
     ///
     /// # Errors
     /// It is not there, is secret, or lies elsewhere.
-    pub(super) fn below(dir: impl AsFd, path: &str) -> Result<Found, Trouble> {
+    pub fn below(dir: impl AsFd, path: &str) -> Result<Found, Trouble> {
         let relative = relative(path)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let handle = openat2(&dir, &relative, flags, Mode::empty(), WITHIN)
@@ -120,7 +120,7 @@ impl Found {
     ///
     /// # Errors
     /// It is not there, or a link.
-    pub(super) fn strictly(dir: impl AsFd, name: &str) -> Result<Found, Trouble> {
+    pub fn strictly(dir: impl AsFd, name: &str) -> Result<Found, Trouble> {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let strict = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let handle = openat2(dir, name, flags, Mode::empty(), strict)
@@ -138,12 +138,12 @@ impl Found {
     }
 
     /// What kind of thing it is.
-    pub(super) fn kind(&self) -> FileType {
+    pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
     /// Its size in bytes.
-    pub(super) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
@@ -151,7 +151,7 @@ impl Found {
     ///
     /// # Errors
     /// It is none, or may not be read.
-    pub(super) fn open(&self) -> Result<File, Trouble> {
+    pub fn open(&self) -> Result<File, Trouble> {
         if self.kind() != FileType::RegularFile {
             return Err(Trouble::Kind(format!("{} is no plain file", self.path)));
         }
@@ -163,7 +163,7 @@ impl Found {
     ///
     /// # Errors
     /// It is none, or may not be read.
-    pub(super) fn open_dir(&self) -> Result<OwnedFd, Trouble> {
+    pub fn open_dir(&self) -> Result<OwnedFd, Trouble> {
         self.again(OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY)
     }
 
@@ -175,7 +175,7 @@ impl Found {
 }
 
 /// The path under which this process finds a handle of its own.
-pub(super) fn own_path(handle: impl AsFd) -> PathBuf {
+pub fn own_path(handle: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
 }
 
@@ -220,6 +220,7 @@ fn trouble(errno: Errno, path: &str) -> Trouble {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use std::os::unix::fs::symlink;
 

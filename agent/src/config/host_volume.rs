@@ -1,0 +1,156 @@
+//! The block `host_volume` of the block `client`: a directory of the host that jobs may use by its name.
+//!
+//! ```hcl
+//! client {
+//!   host_volume "data" {
+//!     path      = "/srv/data"    # a directory that is there when the agent starts
+//!     read_only = false          # whether no job may write to it
+//!   }
+//! }
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use drover_core::model::volume::HostVolume;
+use drover_core::text::quote;
+use hcl_edit::structure::Block;
+
+use super::literal::{Fields, fields};
+use super::{label, unknown};
+
+/// The longest name, in bytes.
+const MAX_NAME: usize = 128;
+
+/// Reads where the directories of volumes are made while the agent runs.
+pub(super) fn dir(given: &mut Fields) -> Result<Option<PathBuf>, String> {
+    let Some(path) = given.text("host_volumes_dir")? else {
+        return Ok(None);
+    };
+    if !Path::new(&path).is_absolute() || path.contains('\0') {
+        let path = quote(&path);
+        return Err(format!(
+            "client: host_volumes_dir: {path} is no absolute path"
+        ));
+    }
+    Ok(Some(PathBuf::from(path)))
+}
+
+/// Reads one block into the volumes that were read before.
+pub(super) fn add(volumes: &mut BTreeMap<String, HostVolume>, block: &Block) -> Result<(), String> {
+    let name = label(block)?.to_owned();
+    let about = format!("client: host_volume {}", quote(&name));
+    if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {
+        return Err(format!(
+            "{about}: a name has 1 to {MAX_NAME} bytes and no control characters"
+        ));
+    }
+    let mut given = fields(&block.body)?;
+    let path = given.text("path")?.unwrap_or_default();
+    let read_only = given.flag("read_only")?.unwrap_or(false);
+    given.nothing_else(&about)?;
+    if let Some(inner) = block.body.blocks().next() {
+        let why = unknown("block", inner.ident.as_str(), &[]);
+        return Err(format!("{about}: {why}"));
+    }
+    if !Path::new(&path).is_absolute() || path.contains('\0') {
+        let path = quote(&path);
+        return Err(format!(
+            "{about}: path: {path} is no absolute path, as \"/srv/data\" is"
+        ));
+    }
+    let volume = HostVolume {
+        name: name.clone(),
+        path,
+        read_only,
+        id: String::new(),
+    };
+    match volumes.insert(name, volume) {
+        None => Ok(()),
+        Some(_) => Err(format!("{about} is there twice")),
+    }
+}
+
+/// Whether the directories of all volumes are there: an agent without one of them does not start, so that no
+/// job finds an empty directory where its data should be.
+///
+/// # Errors
+/// The first that is not.
+pub fn check_directories(volumes: &BTreeMap<String, HostVolume>) -> Result<(), String> {
+    for volume in volumes.values() {
+        let about = format!("client: host_volume {}", quote(&volume.name));
+        let path = quote(&volume.path);
+        match std::fs::metadata(&volume.path) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(format!("{about}: {path} is no directory")),
+            Err(error) => {
+                return Err(format!(
+                    "{about}: {path}: {error}; make the directory, or remove the block"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    fn read(text: &str) -> Result<BTreeMap<String, HostVolume>, String> {
+        let config = parse(&format!("client {{\n{text}\n}}"))?;
+        Ok(config.client.node.host_volumes)
+    }
+
+    #[test]
+    fn host_volumes_are_read() {
+        let text = "host_volume \"a\" {\n path = \"/srv/a\"\n}\nhost_volume \"b\" {\n path = \"/\"\n read_only = true\n}";
+        let volumes = read(text).unwrap();
+        let shown: Vec<_> = volumes
+            .values()
+            .map(|it| (it.name.as_str(), it.path.as_str(), it.read_only))
+            .collect();
+        assert_eq!(shown, [("a", "/srv/a", false), ("b", "/", true)]);
+    }
+
+    #[test]
+    fn invalid_host_volume_is_refused_by_name() {
+        for (text, words) in [
+            (
+                "host_volume \"a\" {}",
+                "\"a\": path: \"\" is no absolute path",
+            ),
+            (
+                "host_volume \"a\" {\n path = \"srv\"\n}",
+                "\"srv\" is no absolute path",
+            ),
+            (
+                "host_volume \"a\" {\n pth = \"/srv\"\n}",
+                "did you mean path?",
+            ),
+            ("host_volume {\n path = \"/srv\"\n}", "needs one name"),
+            (
+                "host_volume \"a\" {\n path = \"/a\"\n}\nhost_volume \"a\" {\n path = \"/b\"\n}",
+                "\"a\" is there twice",
+            ),
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn missing_directory_is_an_error() {
+        let check = |path: &str| {
+            check_directories(
+                &read(&format!("host_volume \"a\" {{\n path = {path:?}\n}}")).unwrap(),
+            )
+        };
+        assert_eq!(check("/proc"), Ok(()));
+        let why = check("/proc/version").unwrap_err();
+        assert!(why.contains("is no directory"), "{why}");
+        let why = check("/proc/no-such-thing").unwrap_err();
+        assert!(why.contains("No such file"), "{why}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Namespaces: `default`, those of the configuration, and those that people make.
+
+use axum::extract::{Path, Request, State};
+use axum::http::HeaderValue;
+use drover_core::agent::requests::{ApplyNamespace, DeleteNamespace};
+use drover_core::effect::Reply;
+
+use super::answer::{self, Answer};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::NamespaceDto;
+use super::errors::ApiError;
+use super::params::Params;
+use super::{Api, body};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.clone();
+    let seen = blocking_query(&api, &params, move |view| {
+        let all = view.namespaces().into_values();
+        let wanted = all.filter(|it| it.namespace.name.starts_with(asked.prefix()));
+        Indexed::whole(view, wanted.collect::<Vec<_>>())
+    })
+    .await?;
+    let shown = seen.value.iter().map(|record| NamespaceDto::of(record));
+    let shown = Indexed {
+        index: seen.index,
+        value: shown.collect::<Vec<_>>(),
+    };
+    let token = |one: &NamespaceDto| one.name.clone();
+    answer::list(params, shown, token, NamespaceDto::clone).await
+}
+
+pub(super) async fn one(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    params: Params,
+) -> Answer {
+    let seen = blocking_query(&api, &params, move |view| {
+        Indexed::whole(view, view.namespaces().remove(name.as_str()))
+    })
+    .await?;
+    match seen.value {
+        Some(record) => answer::read(&params, seen.index, &NamespaceDto::of(&record)),
+        None => Err(ApiError::not_found("Namespace not found").at(seen.index)),
+    }
+}
+
+/// A namespace whose name is in the body.
+pub(super) async fn put(State(api): State<Api>, request: Request) -> Answer {
+    apply(&api, None, request).await
+}
+
+pub(super) async fn put_named(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Answer {
+    apply(&api, Some(name), request).await
+}
+
+async fn apply(api: &Api, name: Option<String>, request: Request) -> Answer {
+    let mut asked: NamespaceDto = body::decode_with_nulls(request).await?;
+    if let Some(name) = name {
+        if !asked.name.is_empty() && asked.name != name {
+            let words = "the body is of a namespace of another name than the path";
+            return Err(ApiError::bad(words));
+        }
+        asked.name = name;
+    }
+    let namespace = asked.asked().map_err(ApiError::bad)?;
+    namespace.check_sizes().map_err(ApiError::bad)?;
+    done(
+        api.agent_handle
+            .request(ApplyNamespace { namespace })
+            .await?,
+    )
+}
+
+pub(super) async fn delete(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let name = name.into();
+    done(api.agent_handle.request(DeleteNamespace { name }).await?)
+}
+
+fn done(reply: Reply) -> Answer {
+    match reply {
+        Reply::Done { index } => {
+            let mut response = answer::empty()?;
+            let headers = response.headers_mut();
+            headers.insert("x-nomad-index", HeaderValue::from(index));
+            Ok(response)
+        }
+        other => Err(ApiError::unexpected(other)),
+    }
+}

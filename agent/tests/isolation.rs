@@ -1,0 +1,118 @@
+//! Tasks of `exec`, as people run them. Without root, or without control groups, these tests say so and pass.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use serde_json::Value;
+use support::Lone;
+
+const CONFIG: &str = r#"
+plugin "exec" {
+  config {
+    denied_host_uids = "0"
+  }
+}
+"#;
+
+/// An agent, if it can isolate tasks here.
+fn agent() -> Option<Lone> {
+    let lone = Lone::configured(CONFIG);
+    let driver = lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
+        let driver = &nodes.get(0)?["Drivers"]["exec"];
+        (!driver.is_null()).then(|| driver.clone())
+    });
+    if driver["Healthy"] != true {
+        eprintln!("skipped: {driver}");
+        return None;
+    }
+    Some(lone)
+}
+
+fn run(lone: &Lone, name: &str, task: &str) {
+    let job = format!(
+        "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
+         {{\n attempts = 0\n unlimited = false\n }}\n task \"t\" {{\n driver = \"exec\"\n {task}\n }}\n }}\n}}\n"
+    );
+    let file = lone.world.file(&format!("{name}.hcl"), &job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+}
+
+/// The allocation of a job, once it is so far.
+fn alloc(lone: &Lone, job: &str, far: impl Fn(&Value) -> bool) -> Value {
+    lone.agent
+        .wait_for(&format!("/v1/job/{job}/allocations"), |all| {
+            let alloc = all.get(0)?;
+            far(&alloc["TaskStates"]["t"]).then(|| alloc.clone())
+        })
+}
+
+#[test]
+fn isolated_task_outlives_agent_and_leaves_nothing() {
+    let Some(mut lone) = agent() else { return };
+    run(
+        &lone,
+        "web",
+        "config {\n command = \"sleep\"\n args = [\"1000\"]\n }\n template {\n data = \"in {{ env \
+         \\\"NOMAD_ALLOC_DIR\\\" }}\"\n destination = \"/alloc/data/where\"\n }",
+    );
+    let found = alloc(&lone, "web", |task| task["State"] == "running");
+    let id = found["ID"].as_str().unwrap();
+    let look = ["alloc", "exec", id, "/bin/sh", "-c"];
+    let look = |lone: &Lone, script: &str| lone.run(&[&look[..], &[script]].concat()).ok();
+    assert_eq!(
+        look(&lone, "cat /alloc/data/where; echo; id -un"),
+        "in /alloc\nnobody"
+    );
+    let launches = lone.world.launches();
+    lone = lone.next_agent();
+    alloc(&lone, "web", |task| task["State"] == "running");
+    assert_eq!(look(&lone, "ls -d /proc/1 /proc/2"), "/proc/1\n/proc/2");
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    alloc(&lone, "web", |task| task["State"] == "dead");
+    lone.world.is_left_clean(&launches);
+}
+
+#[test]
+fn job_that_asks_for_too_much_is_told_why() {
+    let Some(lone) = agent() else { return };
+    let command = "command = \"/bin/true\"";
+    for (name, task, expected) in [
+        (
+            "caps",
+            format!("config {{\n {command}\n cap_add = [\"sys_admin\"]\n }}"),
+            "does not allow sys_admin",
+        ),
+        (
+            "pids",
+            format!("config {{\n {command}\n pid_mode = \"host\"\n }}"),
+            "allow_host_pid",
+        ),
+        (
+            "root",
+            format!("user = \"root\"\n config {{\n {command}\n }}"),
+            "denied_host_uids",
+        ),
+    ] {
+        run(&lone, name, &task);
+        let failed = alloc(&lone, name, |task| task["State"] == "dead");
+        let events = failed["TaskStates"]["t"]["Events"].to_string();
+        assert!(events.contains(expected), "{name}: {events}");
+    }
+    let job = "job \"x\" {\n group \"g\" {\n task \"t\" {\n driver = \"exec\"\n config {\n command = \"/bin/true\"\n \
+               cgroup_v2_override = \"x\"\n }\n }\n }\n}\n";
+    let file = lone.world.file("x.hcl", job);
+    let refused = lone
+        .run(&["job", "validate", file.to_str().unwrap()])
+        .failed();
+    assert!(
+        refused.contains("unknown option \"cgroup_v2_override\""),
+        "{refused}"
+    );
+}

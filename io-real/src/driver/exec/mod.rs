@@ -1,0 +1,221 @@
+//! The driver `exec`: runs a program as `raw_exec` does, under a shim of its own, but kept apart from the host.
+//!
+//! Everything about a launch's life is `raw_exec`'s; what is added is how a program is started, which the core
+//! says by the [`Profile`] in what it asks for: namespaces, a root of its own ([`root`]), a user, few
+//! capabilities, and filters for system calls ([`filter`]). The shim makes of it what it says
+//! (`io-real/shim/src/isolate.rs`).
+
+mod calls;
+mod detached;
+mod filter;
+mod root;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use drover_core::driver::capabilities::Capabilities;
+use drover_core::driver::isolation::{EXEC, Profile, Sharing};
+use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::model::node::DriverInfo;
+use rustix::process::geteuid;
+use rustix::thread::ThreadNameSpaceType;
+
+pub use root::{CHROOT, HostPart, usual_parts};
+
+use super::Driver;
+use super::raw_exec::RawExec;
+use crate::dirs::AllocDirs;
+use crate::shim::{Entrance, Isolation, Mount};
+use crate::stats::StatsSource;
+use crate::user::User;
+
+/// What the agent's configuration says of isolated tasks, beside what the core decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// What of the host their roots have.
+    pub parts: Vec<HostPart>,
+    /// Users as whom no task runs, from the first to the last number.
+    pub denied_users: Vec<(u32, u32)>,
+    /// Groups that no task has.
+    pub denied_groups: Vec<(u32, u32)>,
+}
+
+impl Default for ExecSettings {
+    fn default() -> ExecSettings {
+        ExecSettings {
+            parts: usual_parts(),
+            denied_users: Vec::new(),
+            denied_groups: Vec::new(),
+        }
+    }
+}
+
+impl ExecSettings {
+    /// Whether tasks may run as this user.
+    pub(super) fn admit(&self, user: &User) -> Result<(), String> {
+        let within = |ranges: &[(u32, u32)], id: u32| {
+            ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&id))
+        };
+        if within(&self.denied_users, user.uid) {
+            return Err(format!(
+                "no task may run as the user {} ({}): denied_host_uids of plugin \"exec\"",
+                user.name, user.uid
+            ));
+        }
+        match user
+            .groups
+            .iter()
+            .find(|group| within(&self.denied_groups, **group))
+        {
+            None => Ok(()),
+            Some(group) => Err(format!(
+                "no task may have the group {group}, which the user {} has: denied_host_gids of plugin \
+                 \"exec\"",
+                user.name
+            )),
+        }
+    }
+}
+
+/// The driver. Cheap to clone.
+#[derive(Clone)]
+pub struct Exec(RawExec);
+
+impl Exec {
+    /// A driver whose launches live beside those of `raw_exec`.
+    pub fn beside(raw_exec: &RawExec) -> Exec {
+        Exec(raw_exec.clone())
+    }
+
+    /// Why it cannot work here, if it cannot.
+    fn obstacle(&self) -> Option<String> {
+        if !geteuid().is_root() {
+            return Some("Driver must run as root".to_owned());
+        }
+        if !self.0.has_cgroups() {
+            return Some("Driver needs control groups, and there are none".to_owned());
+        }
+        let error = root::probe().err()?;
+        Some(format!(
+            "Driver needs mounts as Linux has them from 5.12 on, and the right to make them: {error}"
+        ))
+    }
+}
+
+impl Driver for Exec {
+    fn name(&self) -> &str {
+        EXEC
+    }
+
+    fn fingerprint(&self) -> DriverInfo {
+        match self.obstacle() {
+            None => super::healthy(),
+            Some(description) => DriverInfo {
+                detected: false,
+                healthy: false,
+                description,
+            },
+        }
+    }
+
+    fn carry_out(&self, task: TaskKey, effect: DriverEffect) {
+        self.0.carry_out(task, effect);
+    }
+
+    fn stats_source(&self, launch: LaunchId) -> Option<StatsSource> {
+        self.0.stats_source(launch)
+    }
+
+    fn forget(&self, launch: LaunchId) {
+        self.0.forget(launch);
+    }
+}
+
+/// What a shim is told of a task's isolation.
+pub(super) struct Isolated {
+    profile: Profile,
+    is_root: bool,
+    filters: Vec<Vec<u8>>,
+    entrance: Way,
+}
+
+enum Way {
+    Make(Vec<Mount>),
+    Enter(OwnedFd),
+}
+
+impl Isolated {
+    /// Namespaces of a task's own.
+    ///
+    /// # Errors
+    /// Its root cannot be made.
+    pub(super) fn make(
+        settings: &ExecSettings,
+        dirs: &AllocDirs,
+        task: &TaskKey,
+        config: &TaskConfig,
+        profile: Profile,
+        uid: u32,
+    ) -> io::Result<Isolated> {
+        let mounts = root::mounts(&settings.parts, dirs, task, config, &profile)?;
+        Isolated::new(profile, uid, Way::Make(mounts))
+    }
+
+    /// The namespaces that another launch has; `holder` is the pidfd of the process that holds them.
+    ///
+    /// # Errors
+    /// There are no filters for this machine.
+    pub(super) fn enter(holder: OwnedFd, profile: Profile, uid: u32) -> io::Result<Isolated> {
+        Isolated::new(profile, uid, Way::Enter(holder))
+    }
+
+    fn new(profile: Profile, uid: u32, entrance: Way) -> io::Result<Isolated> {
+        let filters = match profile.seccomp {
+            true => filter::filters(profile.capabilities)?,
+            false => Vec::new(),
+        };
+        Ok(Isolated {
+            profile,
+            is_root: uid == 0,
+            filters,
+            entrance,
+        })
+    }
+
+    /// As the shim wants to hear of it.
+    pub(super) fn as_spec(&self) -> Isolation<'_> {
+        let profile = &self.profile;
+        let Capabilities(bounding) = profile.capabilities;
+        let Capabilities(effective) = match self.is_root {
+            true => profile.capabilities,
+            false => profile.added,
+        };
+        Isolation {
+            namespaces: namespaces(profile),
+            entrance: match &self.entrance {
+                Way::Make(mounts) => Entrance::Make(mounts),
+                Way::Enter(holder) => Entrance::Enter(holder.as_fd()),
+            },
+            no_new_privileges: profile.no_new_privileges,
+            bounding,
+            effective,
+            filters: &self.filters,
+        }
+    }
+}
+
+fn namespaces(profile: &Profile) -> u32 {
+    let mut own = ThreadNameSpaceType::MOUNT
+        | ThreadNameSpaceType::CONTROL_GROUP
+        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+    if profile.pid == Sharing::Private {
+        own |= ThreadNameSpaceType::PROCESS_ID;
+    }
+    if profile.ipc == Sharing::Private {
+        own |= ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION;
+    }
+    own.bits()
+}

@@ -1,0 +1,477 @@
+//! The driver `exec`: what a task sees, what it cannot reach, and how it ends. Without root, or without control
+//! groups, these tests say so and pass.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+
+use common::driver::{World, key, sh, with};
+use common::{handle, wait_readable};
+use drover_core::driver::capabilities::Capabilities;
+use drover_core::driver::config::ExecConfig;
+use drover_core::driver::isolation::{ExecPolicy, Sharing};
+use drover_core::effect::request::{OpenSession, SessionProgram};
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::device::Mount;
+use drover_core::model::value::Value;
+use drover_core::time::Span;
+use drover_io_real::driver::Driver;
+use drover_io_real::driver::exec::Exec;
+use drover_io_real::session::SessionOutput;
+
+/// A world in which isolated tasks can run.
+fn world(name: &str) -> Option<World> {
+    let mut world = World::new(name);
+    let health = Exec::beside(&world.life().driver).fingerprint();
+    if !health.healthy {
+        eprintln!("skipped: {}", health.description);
+        return None;
+    }
+    Some(world)
+}
+
+fn isolated(mut config: TaskConfig, policy: &ExecPolicy, asked: &ExecConfig) -> TaskConfig {
+    config.profile = Some(policy.profile(asked).unwrap());
+    config.user = "nobody".to_owned();
+    config
+}
+
+/// A script that runs as nobody, as isolated as can be.
+fn script(text: &str) -> TaskConfig {
+    isolated(sh(text), &ExecPolicy::default(), &ExecConfig::default())
+}
+
+fn as_root(mut config: TaskConfig) -> TaskConfig {
+    config.user = "root".to_owned();
+    config
+}
+
+#[test]
+fn task_has_its_own_root_user_and_processes() {
+    let Some(mut world) = world("root") else {
+        return;
+    };
+    fs::write(world.task_dir().join("local/own"), "own").unwrap();
+    let exit = world.run(
+        1,
+        script(
+            "cat /local/own; echo; pwd; echo $USER $HOME; id -u; id -g; id -G; echo $$
+             echo /proc/[0-9]*; echo a > /alloc/data/shared; echo b > /local/new
+             ls /root /home /work 2>/dev/null; (echo x > /usr/x) 2>/dev/null || echo refused
+             cat /etc/shadow; ls /dev",
+        ),
+    );
+    assert_eq!(exit.code, Some(0), "{exit:?}");
+    let lines: Vec<String> = world.stdout().lines().map(str::to_owned).collect();
+    let expected = [
+        "own",
+        "/",
+        "nobody /nonexistent",
+        "65534",
+        "65534",
+        "65534",
+        "2",
+        "/proc/1 /proc/2",
+        "refused",
+    ];
+    assert_eq!(lines[..expected.len()], expected, "{lines:?}");
+    let devices = [
+        "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
+        "stdout", "tty", "urandom", "zero",
+    ];
+    assert_eq!(lines[expected.len()..], devices);
+    assert_eq!(
+        fs::read_to_string(world.task_dir().join("local/new")).unwrap(),
+        "b\n"
+    );
+    assert!(world.log_dir().join("../data/shared").exists());
+    assert_eq!(world.destroy(1).unwrap().unwrap().code, Some(0));
+    world.assert_gone(1);
+}
+
+#[test]
+fn kill_signal_ends_program_without_handlers() {
+    let Some(mut world) = world("signal") else {
+        return;
+    };
+    let ready = world.fifo("ready");
+    world
+        .start(1, script("echo up > /ready; exec sleep 1000"))
+        .unwrap();
+    assert_eq!(fs::read_to_string(ready).unwrap(), "up\n");
+    world.stop(1, "SIGTERM");
+    let mut exits = 0;
+    for _ in 0..2 {
+        match world.receive() {
+            DriverInput::Exited { result, .. } => {
+                assert_eq!((result.code, result.signal), (Some(143), 15));
+                exits += 1;
+            }
+            DriverInput::Stopped { result, .. } => assert_eq!(result, Ok(())),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(exits, 1);
+    assert!(world.destroy(1).is_ok());
+    world.assert_gone(1);
+}
+
+#[test]
+fn orphans_end_with_the_task() {
+    let Some(mut world) = world("orphans") else {
+        return;
+    };
+    let text =
+        "for i in 1 2 3; do (setsid sleep 1000 &) ; done; echo $(ls -d /proc/[0-9]* | wc -l)";
+    assert_eq!(world.run(1, script(text)).code, Some(0));
+    assert!(
+        world.stdout().trim().parse::<u32>().unwrap() >= 5,
+        "{}",
+        world.stdout()
+    );
+    world.destroy(1).unwrap();
+    world.assert_gone(1);
+}
+
+#[test]
+fn task_is_found_again_and_destroyed_by_next_agent() {
+    let Some(mut world) = world("recover") else {
+        return;
+    };
+    let go = world.fifo("go");
+    world
+        .start(1, script("trap '' TERM INT; read x < /go; exit 7"))
+        .unwrap();
+    world
+        .start(2, script("trap '' TERM INT; sleep 1000"))
+        .unwrap();
+    world.begin();
+    assert_eq!(world.recover(1), Found::Running);
+    assert_eq!(world.recover(2), Found::Running);
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(world.exited().code, Some(7));
+    world.destroy(1).unwrap();
+    assert_eq!(world.end(2).signal, 9);
+    world.assert_gone(1);
+    world.assert_gone(2);
+}
+
+#[test]
+fn killed_shim_is_replaced_and_namespaces_end_with_the_task() {
+    let Some(mut world) = world("shim") else {
+        return;
+    };
+    let go = world.fifo("go");
+    world
+        .start(1, script("read x < /go; (setsid sleep 1000 &); exit 2"))
+        .unwrap();
+    let home = drover_io_real::shim::ShimHome::open(world.data.path()).unwrap();
+    let name = LaunchId(1).to_string();
+    let before = home.read_record(&name).unwrap().unwrap();
+    assert!(before.holder.pid > 0 && before.holder.pid != before.task.pid);
+    let (shim, holder) = (handle(before.shim.pid), handle(before.holder.pid));
+    rustix::process::pidfd_send_signal(&shim, rustix::process::Signal::KILL).unwrap();
+    assert!(wait_readable(&shim));
+    world.until(|_| home.read_record(&name).unwrap().unwrap().shim != before.shim);
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(world.exited().code, Some(2));
+    assert!(wait_readable(&holder));
+    world.destroy(1).unwrap();
+    world.assert_gone(1);
+}
+
+#[test]
+fn failed_start_leaves_no_namespaces() {
+    let Some(mut world) = world("failed") else {
+        return;
+    };
+    let nowhere = |config| with(config, "command", Value::from("/usr/bin/no-such-program"));
+    let failure = world.refused(1, nowhere(script("")));
+    assert!(
+        failure.message.contains("in the task's root"),
+        "{failure:?}"
+    );
+    let at = |dir: &str| with(script("pwd"), "work_dir", Value::from(dir));
+    for (launch, dir) in [(2, "/nowhere"), (3, "/proc/self/fd/7"), (4, "/proc/1/root")] {
+        let failure = world.refused(launch, at(dir)).message;
+        assert!(failure.contains("WorkDir"), "{dir}: {failure}");
+    }
+    for launch in 1..=4 {
+        let left = || fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!left().contains("/local/jail"));
+        assert!(world.destroy(launch).is_ok());
+        world.assert_gone(launch);
+    }
+}
+
+#[test]
+fn link_in_place_of_a_mount_is_not_followed() {
+    let Some(mut world) = world("links") else {
+        return;
+    };
+    let outside = world.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for (launch, place) in ["usr", "alloc", "dev", "proc"].into_iter().enumerate() {
+        let link = world.task_dir().join(place);
+        symlink(&outside, &link).unwrap();
+        let launch = launch as u128 + 1;
+        let failure = world.refused(launch, script("true")).message;
+        assert!(
+            failure.contains(&format!("/{place} of the task's root")),
+            "{failure}"
+        );
+        fs::remove_file(&link).unwrap();
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{place}");
+    }
+    assert_eq!(world.run(9, script("true")).code, Some(0));
+    world.destroy(9).unwrap();
+}
+
+#[test]
+fn volume_is_mounted_for_reading_or_writing() {
+    let Some(mut world) = world("volumes") else {
+        return;
+    };
+    let outside = world.dir.path().join("data-of-jobs");
+    fs::create_dir(&outside).unwrap();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o777)).unwrap();
+    let mount = |place: &str, read_only| Mount {
+        task_path: place.to_owned(),
+        host_path: outside.to_str().unwrap().to_owned(),
+        read_only,
+        ..Mount::default()
+    };
+    let mut config = script(
+        "echo new > /srv/rw/file; cat /srv/ro/file; (echo x > /srv/ro/file) 2>/dev/null || echo refused",
+    );
+    config.reserved.mounts = vec![mount("/srv/rw", false), mount("/srv/ro", true)];
+    assert_eq!(world.run(1, config).code, Some(0));
+    assert_eq!(world.stdout(), "new\nrefused\n");
+    world.destroy(1).unwrap();
+    let mut config = script("true");
+    config.reserved.mounts = vec![mount("/etc/no-such-place", false)];
+    let failure = world.refused(2, config).message;
+    assert!(
+        failure.contains("nothing can be mounted at /etc/no-such-place"),
+        "{failure}"
+    );
+    world.destroy(2).unwrap();
+    assert!(outside.join("file").exists());
+}
+
+#[test]
+fn out_of_memory_is_reported() {
+    let Some(mut world) = world("oom") else {
+        return;
+    };
+    let mut config = script("exec tail -n 1 /dev/zero");
+    config.memory_limit = 16 << 20;
+    let exit = world.run(1, config);
+    assert_eq!((exit.signal, exit.oom_killed), (9, true), "{exit:?}");
+    world.destroy(1).unwrap();
+}
+
+#[test]
+fn added_capability_reaches_another_user() {
+    let Some(mut world) = world("caps") else {
+        return;
+    };
+    let policy = ExecPolicy {
+        allow_caps: Capabilities::ALL,
+        ..ExecPolicy::default()
+    };
+    let asked = ExecConfig {
+        cap_add: vec!["net_raw".to_owned()],
+        cap_drop: vec!["all".to_owned()],
+        ..ExecConfig::default()
+    };
+    let show = sh("grep -E '^Cap' /proc/self/status | cut -f2");
+    assert_eq!(world.run(1, isolated(show, &policy, &asked)).code, Some(0));
+    let only = "0000000000002000";
+    assert_eq!(world.stdout().lines().collect::<Vec<_>>(), [only; 5]);
+    world.destroy(1).unwrap();
+}
+
+#[test]
+fn host_processes_are_seen_where_that_is_allowed() {
+    let Some(mut world) = world("host-pids") else {
+        return;
+    };
+    let policy = ExecPolicy {
+        default_pid_mode: Sharing::Host,
+        ..ExecPolicy::default()
+    };
+    let me = std::process::id();
+    let text = format!("test -d /proc/{me} && echo seen; (setsid sleep 1000 &)");
+    assert_eq!(
+        world
+            .run(1, isolated(sh(&text), &policy, &ExecConfig::default()))
+            .code,
+        Some(0)
+    );
+    assert_eq!(world.stdout(), "seen\n");
+    world.destroy(1).unwrap();
+    world.assert_gone(1);
+}
+
+/// The output of a program that runs beside launch 1.
+fn beside(world: &mut World, command: &str, args: &[&str], config: TaskConfig) -> String {
+    let (asking, mut client) = world.life().sessions.begin();
+    let program = Arc::new(SessionProgram {
+        command: command.to_owned(),
+        args: args.iter().map(|it| (*it).to_owned()).collect(),
+        tty: false,
+        task: config,
+    });
+    let session = asking.id;
+    world.ask(|op| {
+        DriverEffect::OpenSession(OpenSession {
+            op,
+            launch: LaunchId(1),
+            session,
+            program,
+        })
+    });
+    match world.receive() {
+        DriverInput::SessionOpened { result, .. } => assert_eq!(result, Ok(())),
+        other => panic!("{other:?}"),
+    }
+    let mut said = String::new();
+    while let Some(output) = world.life().runtime.block_on(client.output.recv()) {
+        match output {
+            SessionOutput::Data(_, chunk) => said.push_str(&String::from_utf8_lossy(&chunk)),
+            SessionOutput::Closed(_) => {}
+            SessionOutput::Exited(exit) => {
+                assert_eq!(exit.code, Some(0), "{said}");
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    match world.receive() {
+        DriverInput::SessionEnded { .. } => said,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn session_and_script_enter_the_task() {
+    let Some(mut world) = world("session") else {
+        return;
+    };
+    let show = "cat /proc/self/cgroup; for n in mnt pid ipc uts cgroup; do readlink /proc/self/ns/$n; done; id; \
+                grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status; pwd; ls /";
+    let text = format!("({show}) > /local/own; echo up > /ready; exec sleep 1000");
+    let ready = world.fifo("ready");
+    world.start(1, script(&text)).unwrap();
+    assert_eq!(fs::read_to_string(ready).unwrap(), "up\n");
+    let own = fs::read_to_string(world.task_dir().join("local/own")).unwrap();
+    let said = beside(&mut world, "/bin/sh", &["-c", show], script(""));
+    assert_eq!(said, own);
+    let program = Arc::new(Program {
+        command: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), format!("({show}) > /local/script")],
+        timeout: Span::secs(60),
+        task: script(""),
+    });
+    let launch = LaunchId(1);
+    world.ask(|op| {
+        DriverEffect::Exec(request::Exec {
+            op,
+            launch,
+            program,
+            output: false,
+        })
+    });
+    match world.receive() {
+        DriverInput::Executed { result, .. } => assert_eq!(result, Ok(0)),
+        other => panic!("{other:?}"),
+    }
+    let script = fs::read_to_string(world.task_dir().join("local/script")).unwrap();
+    assert_eq!(script, own);
+    assert_eq!(world.end(1).signal, 9);
+    world.assert_gone(1);
+    assert_eq!(key().task.as_str(), "web");
+}
+
+/// The program of escapes, in the directory of the task.
+fn escapes(world: &World) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples/escapes");
+    let program = world.task_dir().join("local/escapes");
+    fs::copy(built, &program).unwrap();
+    program
+}
+
+/// A process of the host that is to be alive at the end.
+struct Canary(Child);
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn assert_nothing_got(said: &str, who: &str) {
+    let got: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains(": GOT "))
+        .collect();
+    assert!(got.is_empty(), "{who}: {got:#?}");
+    assert!(said.ends_with("done\n"), "{who}: {said}");
+    assert!(said.lines().count() > 50, "{who}: {said}");
+}
+
+#[test]
+fn hostile_task_gets_nothing() {
+    let Some(mut world) = world("escapes") else {
+        return;
+    };
+    escapes(&world);
+    let data = world.data.path().to_str().unwrap().to_owned();
+    let mut other = Canary(Command::new("sleep").arg("1000").spawn().unwrap());
+    let attack = |config: TaskConfig| {
+        let args = Value::List(vec![Value::from(data.as_str())]);
+        with(
+            with(config, "command", Value::from("/local/escapes")),
+            "args",
+            args,
+        )
+    };
+    for (launch, who, config) in [
+        (10, "root", as_root(script(""))),
+        (11, "nobody", script("")),
+    ] {
+        let before = world.log_dir().join("web.stdout.0");
+        let _ = fs::remove_file(&before);
+        assert_eq!(world.run(launch, attack(config)).code, Some(0), "{who}");
+        let said = world.stdout();
+        println!("{who}:\n{said}");
+        assert_nothing_got(&said, who);
+        world.destroy(launch).unwrap();
+        world.assert_gone(launch);
+    }
+    world.start(1, as_root(script("exec sleep 1000"))).unwrap();
+    for (who, config) in [("root", as_root(script(""))), ("nobody", script(""))] {
+        let said = beside(&mut world, "/local/escapes", &[&data], config);
+        println!("beside, {who}:\n{said}");
+        assert_nothing_got(&said, who);
+    }
+    assert_eq!(world.end(1).signal, 9);
+    let alive = other.0.try_wait().unwrap().is_none();
+    assert!(alive, "a process outside was killed");
+}

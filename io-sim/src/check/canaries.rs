@@ -1,0 +1,243 @@
+//! Canaries, pauses, and what follows a roll-out that failed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::agent::requests::Request;
+use drover_core::agent::{Agent, View};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{DeploymentId, GroupName};
+use drover_core::model::alloc::DesiredStatus;
+use drover_core::model::eval::{Deployment, DeploymentStatus};
+use drover_core::model::job::Job;
+use drover_core::store::record::{AllocRecord, JobRecord, same_specification};
+
+use super::{Checker, Property, Verdict};
+
+/// What is remembered of roll-outs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Canaries {
+    /// As they were when they were looked at last in this life of the agent.
+    before: BTreeMap<DeploymentId, Arc<Deployment>>,
+}
+
+impl Canaries {
+    pub(super) fn agent_died(&mut self) {
+        self.before.clear();
+    }
+}
+
+/// Whether nothing of an older version of a group is replaced, and no new copy is made, until somebody or
+/// something says so.
+pub(super) fn stands(view: View<'_>, job: &JobRecord, group: &str) -> bool {
+    let rollout = job.deployment.and_then(|id| view.deployment(id));
+    rollout.is_some_and(|rollout| {
+        rollout.status == DeploymentStatus::Paused || rollout.awaits_promotion(group)
+    })
+}
+
+/// Whether a roll-out waits for somebody: it is paused, or its canaries are to be promoted by hand.
+pub(super) fn waits_for_people(job: &JobRecord, rollout: &Deployment) -> bool {
+    let promotes_itself = |name: &GroupName| {
+        let group = job.job.group(name.as_str());
+        let update = group.and_then(|group| group.update.as_ref());
+        update.is_some_and(|update| update.auto_promote)
+    };
+    let by_hand = rollout.unpromoted().any(|(name, _)| !promotes_itself(name));
+    let manual = job.job.task_groups.iter().any(|group| {
+        let update = group.update.as_ref();
+        update.is_some_and(|update| update.health_check == "manual")
+    });
+    rollout.status == DeploymentStatus::Paused || by_hand || manual
+}
+
+fn of_rollout<'a>(
+    view: View<'a>,
+    rollout: &'a Deployment,
+) -> impl Iterator<Item = &'a AllocRecord> + Clone {
+    let allocs = view.allocs_of(&rollout.job).map(AllocRunner::record);
+    let allocs = allocs.map(|alloc| &**alloc);
+    allocs.filter(|alloc| alloc.deployment == Some(rollout.id))
+}
+
+/// Whether it is to go on. One that failed is replaced while its poststop tasks run.
+fn is_wanted(alloc: &AllocRecord) -> bool {
+    alloc.desired == DesiredStatus::Run && !alloc.finished && !alloc.status.is_terminal()
+}
+
+impl Checker {
+    /// Looks at all roll-outs.
+    pub(super) fn canaries(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        for rollout in view.deployments() {
+            let before = self.canaries.before.insert(rollout.id, rollout.clone());
+            let job = view.job(&rollout.job);
+            let Some(job) = job.filter(|job| job.version(rollout.job_version).is_some()) else {
+                continue;
+            };
+            if rollout.is_active() {
+                self.old_version_serves_until_promotion(view, job, rollout)?;
+                self.paused_deployment_starts_nothing(view, rollout)?;
+            }
+            let changed = before.filter(|before| !Arc::ptr_eq(before, rollout));
+            if let Some(before) = changed {
+                self.canary_is_promoted_on_request(view, job, &before, rollout)?;
+                self.failed_deployment_reverts_once(job, &before, rollout)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Until canaries are promoted, there are no more of them than the group shall have, and nothing else of the
+    /// new version.
+    fn old_version_serves_until_promotion(
+        &mut self,
+        view: View<'_>,
+        job: &JobRecord,
+        rollout: &Deployment,
+    ) -> Verdict {
+        if view.shutdown().is_some() || job.job.stop {
+            return Ok(());
+        }
+        for (name, group) in rollout.unpromoted() {
+            let here = of_rollout(view, rollout).filter(|alloc| alloc.group == *name);
+            let here = here.filter(|alloc| is_wanted(alloc));
+            let canaries = here.clone().filter(|alloc| alloc.canary).count();
+            let others = here.filter(|alloc| !alloc.canary).count();
+            self.sometimes(Property::SometimesCanaryRuns, canaries > 0);
+            let most = usize::try_from(group.canaries).unwrap_or(usize::MAX);
+            self.holds(
+                Property::OldVersionServesUntilPromotion,
+                canaries <= most && others == 0,
+                || {
+                    format!(
+                        "{} {name}: {canaries} of {most} canaries, {others} others",
+                        rollout.job
+                    )
+                },
+            )?;
+            let updating = "alloc is being updated due to job update";
+            let mut old = view.allocs_of(&rollout.job).map(AllocRunner::record);
+            let ended = old.find(|alloc| {
+                alloc.group == *name
+                    && alloc.job_version < rollout.job_version
+                    && *alloc.desired_description == *updating
+                    && alloc.modify_index > rollout.create_index
+                    && !alloc.finished
+                    && alloc.next.is_some_and(|next| {
+                        let next = view.alloc(next).map(AllocRunner::record);
+                        next.is_some_and(|next| next.deployment == Some(rollout.id))
+                    })
+            });
+            self.holds(
+                Property::OldVersionServesUntilPromotion,
+                ended.is_none(),
+                || format!("{ended:?}"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// A paused roll-out replaces what it started, and starts nothing else.
+    fn paused_deployment_starts_nothing(
+        &mut self,
+        view: View<'_>,
+        rollout: &Deployment,
+    ) -> Verdict {
+        if rollout.status != DeploymentStatus::Paused {
+            return Ok(());
+        }
+        let replaces_own = |alloc: &AllocRecord| {
+            let previous = alloc.previous.and_then(|id| view.alloc(id));
+            // One that is gone was of some version.
+            let version = previous.map(|previous| previous.record().job_version);
+            alloc.previous.is_some() && version.is_none_or(|it| it == alloc.job_version)
+        };
+        let mut new = of_rollout(view, rollout);
+        let new =
+            new.find(|alloc| alloc.create_index > rollout.modify_index && !replaces_own(alloc));
+        self.holds(
+            Property::PausedDeploymentStartsNothing,
+            new.is_none(),
+            || format!("{new:?}"),
+        )
+    }
+
+    /// Canaries are promoted when somebody asks, or all groups promote themselves; and they are healthy.
+    fn canary_is_promoted_on_request(
+        &mut self,
+        view: View<'_>,
+        job: &JobRecord,
+        before: &Deployment,
+        rollout: &Deployment,
+    ) -> Verdict {
+        let promoted = before
+            .unpromoted()
+            .filter(|(name, _)| !rollout.awaits_promotion(name.as_str()));
+        let promoted: Vec<_> = promoted.collect();
+        if promoted.is_empty() {
+            return Ok(());
+        }
+        self.sometimes(Property::SometimesCanaryIsPromoted, true);
+        let asked = self.replies.any(|asked| {
+            matches!(asked, Request::PromoteDeployment(one) if one.deployment == rollout.id)
+        });
+        let version = job.version(rollout.job_version);
+        let itself = |name: &GroupName| {
+            let group = version.and_then(|job| job.group(name.as_str()));
+            let update = group.and_then(|group| group.update.as_ref());
+            update.is_some_and(|update| update.auto_promote)
+        };
+        let by_itself = before.unpromoted().all(|(name, _)| itself(name));
+        let healthy = |name: &GroupName| {
+            let here = of_rollout(view, rollout).filter(|alloc| alloc.group == *name);
+            here.filter(|alloc| alloc.health.is_some_and(|health| health.healthy))
+                .count()
+        };
+        let healthy = promoted.iter().all(|(name, group)| {
+            healthy(name) >= usize::try_from(group.canaries).unwrap_or(usize::MAX)
+        });
+        self.holds(
+            Property::CanaryIsPromotedOnRequest,
+            (asked || by_itself) && healthy,
+            || format!("{rollout:?}: asked {asked}, healthy {healthy}"),
+        )
+    }
+
+    /// When a roll-out fails, the last stable version comes back if the job says so and that says something else
+    /// than what failed; otherwise nothing does.
+    fn failed_deployment_reverts_once(
+        &mut self,
+        job: &JobRecord,
+        before: &Deployment,
+        rollout: &Deployment,
+    ) -> Verdict {
+        let fails = before.is_active() && rollout.status == DeploymentStatus::Failed;
+        let failed = job.version(rollout.job_version);
+        let Some(failed) = failed.filter(|_| fails) else {
+            return Ok(());
+        };
+        let reverts = |job: &Job| {
+            let mut updates = job
+                .task_groups
+                .iter()
+                .filter_map(|group| group.update.as_ref());
+            updates.any(|update| update.auto_revert)
+        };
+        let mut earlier = job
+            .newest_first()
+            .filter(|one| one.version < failed.version);
+        let stable = earlier.find(|one| one.stable);
+        let back = stable.filter(|stable| reverts(failed) && !same_specification(stable, failed));
+        let latest = &job.job;
+        let holds = match back {
+            Some(back) => latest.version == failed.version + 1 && same_specification(back, latest),
+            None => latest.version == failed.version,
+        };
+        self.sometimes(Property::SometimesDeploymentIsReverted, back.is_some());
+        self.holds(Property::FailedDeploymentRevertsOnce, holds, || {
+            let back = back.map(|back| back.version);
+            format!("{rollout:?}: back to {back:?}, latest {}", latest.version)
+        })
+    }
+}

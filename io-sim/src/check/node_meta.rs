@@ -1,0 +1,74 @@
+//! The operator's keys of the node: what was asked for, over what the configuration says.
+
+use std::collections::BTreeMap;
+
+use drover_core::agent::Agent;
+use drover_core::agent::requests::Request;
+use drover_core::model::placement::PlacementFailure;
+use drover_core::store::node::MAX_META;
+
+use super::draining::saved_node;
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What was asked for in this life of the agent, and what the disk held when it began.
+pub(super) type NodeMeta = BTreeMap<String, Option<String>>;
+
+impl Checker {
+    pub(super) fn meta_of_new_agent(&mut self, world: &World) {
+        self.node_meta = saved_node(world)
+            .map(|node| node.meta.clone())
+            .unwrap_or_default();
+    }
+
+    /// Somebody is about to ask. An agent that ends refuses everybody.
+    pub(super) fn meta_is_applied(&mut self, agent: &Agent, asked: &Request) {
+        if agent.view().shutdown().is_some() {
+            return;
+        }
+        if let Request::ApplyNodeMeta(asked) = asked {
+            let pairs = asked.meta.iter();
+            let pairs = pairs.map(|(key, value)| (key.clone(), value.clone()));
+            let mut meta = self.node_meta.clone();
+            meta.extend(pairs);
+            meta.retain(|key, value| value.is_some() || self.configured_meta.contains_key(key));
+            // Whoever asks for too much is refused.
+            if meta.len() <= MAX_META {
+                self.node_meta = meta;
+            }
+        }
+    }
+
+    /// The node has the values that were asked for last, and of other keys those of its configuration.
+    pub(super) fn node_has_applied_meta(&mut self, agent: &Agent) -> Verdict {
+        let mut wanted = self.configured_meta.clone();
+        for (key, value) in &self.node_meta {
+            match value {
+                Some(value) => drop(wanted.insert(key.clone(), value.clone())),
+                None => drop(wanted.remove(key)),
+            }
+        }
+        let meta = &agent.view().node().meta;
+        self.holds(Property::NodeHasAppliedMeta, wanted == *meta, || {
+            format!("{meta:?}, not {wanted:?}")
+        })
+    }
+
+    /// No job waits for a constraint that the node fulfils.
+    pub(super) fn no_wait_for_fulfilled_constraint(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        for job in view.jobs() {
+            for (name, why) in view.blocked(&job.job.key()) {
+                let PlacementFailure::Constraint(_) = why else {
+                    continue;
+                };
+                let group = job.job.group(name);
+                let waits = group.is_none_or(|group| view.admits(&job.job, group).is_err());
+                self.holds(Property::NoWaitForFulfilledConstraint, waits, || {
+                    format!("{} {why}", job.job.id)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
