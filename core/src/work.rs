@@ -117,6 +117,10 @@ pub struct BuildTaskDir {
     /// Whether the directory was made before, and belongs to the task: only the secrets are seen to.
     #[serde(default)]
     pub made: bool,
+    /// Whether the task has users of its own, of whom nothing is known: inside, all of them may use everything, and
+    /// nobody else reaches it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub private: bool,
 }
 
 /// Make tokens for a task's identities: those that are files are written, those that are variables are

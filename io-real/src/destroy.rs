@@ -21,6 +21,7 @@ use crate::audit::{Auditor, Kind, Thing};
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::dirs::{AllocDirs, enter, remove_tree};
+use crate::driver::docker;
 use crate::driver::external::{Collectors, unfinished};
 use crate::driver::raw_exec::RawExec;
 use crate::driver::{Inbox, Orphans};
@@ -29,7 +30,7 @@ use crate::volumes::VOLUMES;
 
 /// What agents make in their directory. The last ones tell that it is one, so they are removed last:
 /// what fails in the middle can be done again.
-const OURS: [&str; 23] = [
+const OURS: [&str; 25] = [
     "alloc",
     VOLUMES,
     "run",
@@ -46,6 +47,8 @@ const OURS: [&str; 23] = [
     "plugin-state",
     "plugin-tasks",
     "plugin-logs",
+    "docker",
+    "docker-mounts",
     "sockets",
     "restore.new",
     "restore",
@@ -205,12 +208,28 @@ impl DestroyGuard {
     /// # Errors
     /// The directory cannot be read.
     pub fn plugin_tasks(&self) -> Result<Vec<String>, DestroyError> {
-        match enter(self.handle.as_fd(), "plugin-tasks") {
+        self.launches("plugin-tasks", unfinished)
+    }
+
+    /// The launches that may have a container of an engine.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn containers(&self) -> Result<Vec<String>, DestroyError> {
+        self.launches("docker", docker::unfinished)
+    }
+
+    fn launches(
+        &self,
+        name: &str,
+        read: impl FnOnce(OwnedFd) -> io::Result<Vec<String>>,
+    ) -> Result<Vec<String>, DestroyError> {
+        match enter(self.handle.as_fd(), name) {
             Err(Errno::NOENT) => Ok(Vec::new()),
             dir => dir
                 .map_err(io::Error::from)
-                .and_then(unfinished)
-                .map_err(cannot("read plugin-tasks")),
+                .and_then(read)
+                .map_err(cannot(format!("read {name}"))),
         }
     }
 

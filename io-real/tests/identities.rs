@@ -83,6 +83,7 @@ fn start() -> DriverEffect {
             reserved: Default::default(),
             device_env: BTreeMap::new(),
             profile: None,
+            container: None,
         }),
     })
 }

@@ -37,6 +37,7 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         reserved: Reserved::default(),
         device_env: BTreeMap::new(),
         profile: None,
+        container: None,
     }
 }
 

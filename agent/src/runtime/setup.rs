@@ -23,6 +23,7 @@ use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
+use drover_io_real::driver::docker::{Docker, Pins, Records};
 use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
@@ -204,9 +205,15 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
     let exec = Exec::beside(&raw_exec);
+    let docker = docker(settings, &data_dir, &dirs, inbox.clone())
+        .map_err(|error| SetupError::Io("remember containers", error))?;
+    if let Err(error) = docker.end_unknown(&known, orphans) {
+        remarks.push(format!("cannot look for orphaned containers: {error}"));
+    }
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(raw_exec),
         Arc::new(exec),
+        Arc::new(docker),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
@@ -325,6 +332,30 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         plugins,
         auditor,
     })
+}
+
+/// What makes containers. It looks for an engine when somebody listens to it, and not before.
+fn docker(
+    settings: &Settings,
+    data_dir: &DataDir,
+    dirs: &AllocDirs,
+    inbox: Inbox,
+) -> io::Result<Docker> {
+    let records = Records::new(data_dir.own("docker", None)?)?;
+    let place = std::path::absolute(data_dir.path().join("docker-mounts"))?;
+    let pins = Pins::new(data_dir.own("docker-mounts", None)?, place)?;
+    let mut wanted = settings.file.docker.settings.clone();
+    let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
+    wanted.pids_limit = Some(most).filter(|most| *most > 0);
+    let root = std::path::absolute(data_dir.alloc_root())?;
+    Ok(Docker::new(
+        wanted,
+        records,
+        pins,
+        dirs.clone(),
+        root,
+        inbox,
+    ))
 }
 
 /// Who tells operators what happens; what happens reaches it from here on.
@@ -528,6 +559,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.reserved = settings.file.client.node.reserved.amounts;
     config.overcommit = settings.file.client.node.overcommit;
     config.exec = settings.file.exec.policy.clone();
+    config.docker = settings.file.docker.policy.clone();
     let namespaces = settings.file.agent.namespaces.iter();
     config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
     config.consul_services = settings.file.client.consul_services;

@@ -10,8 +10,9 @@ use super::volumes;
 use crate::claims::resources::ranges;
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::driver::config::{ExecConfig, schema_for};
-use crate::driver::isolation::{DIRS, Profile, account, isolates};
+use crate::driver::config::{DockerConfig, ExecConfig, schema_for};
+use crate::driver::docker::{Container, cpu_quota};
+use crate::driver::isolation::{DIRS, DOCKER, EXEC, Profile, account, has_own_users, isolates};
 use crate::driver::schema;
 use crate::effect::{TaskConfig, request};
 use crate::ids::{LaunchId, Run};
@@ -110,6 +111,11 @@ impl TaskRunner {
             }
         }
         let profile = self.profile(cx.config, &config)?;
+        let container = self.container(cx.config, scope.alloc, &config)?;
+        let user = match has_own_users(&task.driver) {
+            true => task.user.as_str(),
+            false => account(task),
+        };
         let resources = &task.resources;
         let (memory_limit, memory_reserved) = match cx.config.memory_oversubscription {
             true => memory(resources),
@@ -121,7 +127,7 @@ impl TaskRunner {
             group: group.name.clone(),
             config,
             env,
-            user: account(task).to_owned(),
+            user: user.to_owned(),
             cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
             memory_limit,
             memory_reserved,
@@ -131,7 +137,35 @@ impl TaskRunner {
                 .cloned()
                 .unwrap_or_default(),
             profile,
+            container,
         })
+    }
+
+    /// What the task's container may have, if its driver makes one.
+    fn container(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+        own: &BTreeMap<String, Value>,
+    ) -> Result<Option<Container>, String> {
+        let task = self.spec.task();
+        if task.driver != DOCKER {
+            return Ok(None);
+        }
+        let asked = DockerConfig::decode(own).map_err(join)?;
+        let mut container = config.docker.container(&asked, &alloc.ports)?;
+        let cores = alloc.cores.iter().filter(|cores| cores.task == task.name);
+        container.cores = ranges(cores.flat_map(|it| it.ids.iter().copied()));
+        if asked.cpu_hard_limit {
+            let of_machine = |name| config.node.attributes.get(name)?.parse::<u64>().ok();
+            let mhz = u64::try_from(task.resources.cpu).unwrap_or(0);
+            let quota = of_machine("cpu.totalcompute").zip(of_machine("cpu.numcores"));
+            let quota =
+                quota.and_then(|(all, cores)| cpu_quota(mhz, all, cores, asked.cpu_cfs_period));
+            let unknown = "cpu_hard_limit: it is not known how fast this machine is";
+            container.cpu_quota = Some(quota.ok_or(unknown)?);
+        }
+        Ok(Some(container))
     }
 
     /// How the task is isolated, if its driver does that.
@@ -140,7 +174,7 @@ impl TaskRunner {
         config: &Config,
         own: &BTreeMap<String, Value>,
     ) -> Result<Option<Profile>, String> {
-        if !isolates(&self.spec.task().driver) {
+        if self.spec.task().driver != EXEC {
             return Ok(None);
         }
         let asked = ExecConfig::decode(own).map_err(join)?;
@@ -242,7 +276,11 @@ impl TaskRunner {
             ports: &ports,
             cores: &cores,
             hook_env: &hook_env,
-            host_env: &config.host_env,
+            // An image has its own.
+            host_env: match has_own_users(&task.driver) {
+                true => &[],
+                false => &config.host_env,
+            },
         })
     }
 }

@@ -68,6 +68,7 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
         profile: None,
+        container: None,
         logs: LogConfig::default(),
     }
 }

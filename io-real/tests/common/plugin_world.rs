@@ -63,6 +63,7 @@ pub fn sh(script: &str) -> TaskConfig {
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
         profile: None,
+        container: None,
         logs: LogConfig::default(),
     }
 }

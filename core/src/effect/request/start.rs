@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::DriverRequest;
+use crate::driver::docker::Container;
 use crate::driver::isolation::Profile;
 use crate::ids::{LaunchId, Run};
 use crate::input::DriverInput;
@@ -81,4 +82,7 @@ pub struct TaskConfig {
     /// How the task is isolated, if its driver does that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// What its container may have, if its driver makes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
 }
