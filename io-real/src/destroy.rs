@@ -25,14 +25,16 @@ use crate::driver::docker;
 use crate::driver::external::{Collectors, unfinished};
 use crate::driver::raw_exec::RawExec;
 use crate::driver::{Inbox, Orphans};
+use crate::network::{NETWORKS, Networks};
 use crate::shim::{Live, Recovered, ShimHome};
 use crate::volumes::VOLUMES;
 
 /// What agents make in their directory. The last ones tell that it is one, so they are removed last:
 /// what fails in the middle can be done again.
-const OURS: [&str; 25] = [
+const OURS: [&str; 26] = [
     "alloc",
     VOLUMES,
+    NETWORKS,
     "run",
     "bin",
     "recording",
@@ -137,6 +139,7 @@ pub struct DestroyGuard {
     home: ShimHome,
     collectors: Collectors,
     auditor: Auditor,
+    networks: Networks,
 }
 
 /// What is left of a data directory.
@@ -176,14 +179,24 @@ impl DestroyGuard {
         // Nobody waits for what a driver reports.
         let inbox = Inbox::new(mpsc::unbounded_channel().0);
         let raw_exec = RawExec::new(home.clone(), dirs, cgroups.clone(), None, inbox);
-        let auditor =
-            Auditor::new(&data, home.clone(), cgroups, raw_exec, true).map_err(cannot_open())?;
+        let own = data.own(NETWORKS, None).map_err(cannot_open())?;
+        let networks = Networks::recorded(own, data.path().join(NETWORKS)).map_err(cannot_open())?;
+        let auditor = Auditor::new(
+            &data,
+            home.clone(),
+            cgroups,
+            raw_exec,
+            networks.clone(),
+            true,
+        )
+        .map_err(cannot_open())?;
         Ok(DestroyGuard {
             data,
             handle,
             home,
             collectors,
             auditor,
+            networks,
         })
     }
 
@@ -277,6 +290,8 @@ impl DestroyGuard {
             return Err(DestroyError::Resists(names.collect()));
         }
         self.remove_things(|_| true)?;
+        let networks = self.networks.remove_host_part();
+        networks.map_err(cannot("remove the bridge of networks"))?;
         let mut names = names(self.path())?;
         names.sort_by_key(|name| OURS.iter().position(|ours| name == ours));
         for name in names {
@@ -323,8 +338,16 @@ fn is_made(thing: &Thing) -> bool {
     match (thing.kind, &thing.named_after) {
         (Kind::Process, NamedAfter::Launch(_) | NamedAfter::Plugin(_))
         | (Kind::Cgroup, NamedAfter::Launch(_))
-        | (Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
-        (Kind::Process | Kind::Cgroup | Kind::Mount | Kind::Directory | Kind::Socket, _) => false,
+        | (Kind::Network | Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
+        (
+            Kind::Process
+            | Kind::Cgroup
+            | Kind::Network
+            | Kind::Mount
+            | Kind::Directory
+            | Kind::Socket,
+            _,
+        ) => false,
     }
 }
 

@@ -31,6 +31,7 @@ pub mod logfile;
 pub mod memory;
 pub mod migrate;
 mod mounts;
+pub mod network;
 pub mod node;
 pub mod notify;
 mod one_task;

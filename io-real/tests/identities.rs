@@ -84,6 +84,7 @@ fn start() -> DriverEffect {
             device_env: BTreeMap::new(),
             profile: None,
             container: None,
+            network: None,
         }),
     })
 }

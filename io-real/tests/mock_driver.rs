@@ -38,6 +38,7 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         device_env: BTreeMap::new(),
         profile: None,
         container: None,
+        network: None,
     }
 }
 

@@ -91,6 +91,7 @@ pub fn script(seed: u64) -> Script {
         }
     }
     volumes(&mut dice, &mut jobs, &mut acts);
+    networks(&mut dice, &mut jobs);
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
@@ -110,6 +111,23 @@ pub fn script(seed: u64) -> Script {
         then: Span::secs(120),
         has,
         ..Script::default()
+    }
+}
+
+/// In some worlds groups have networks of their own.
+fn networks(dice: &mut Dice, jobs: &mut [Job]) {
+    if dice.below(4, "networks", "") != 1 {
+        return;
+    }
+    for job in jobs {
+        let mode = dice.one_of(&["bridge", "host", "bridge", "none"], "network", &job.id);
+        for group in &mut job.task_groups {
+            let has_ports = group.networks.iter().any(|network| {
+                !network.reserved_ports.is_empty() || !network.dynamic_ports.is_empty()
+            });
+            let mode = mode.filter(|mode| *mode != "none" || !has_ports);
+            *group = group.clone().network(mode.unwrap_or("bridge"));
+        }
     }
 }
 

@@ -40,6 +40,7 @@ use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
+use drover_io_real::network::{NETWORKS, Networks};
 use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
@@ -189,10 +190,26 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
     let isolation = settings.file.exec.settings.clone();
     let (of_tasks, to) = (dirs.clone(), inbox.clone());
-    let raw_exec = RawExec::isolating(home, of_tasks, cgroups, open_files, to, isolation);
+    let networks = networks(
+        settings,
+        &data_dir,
+        &opened.saved,
+        !opened.lossy,
+        &mut remarks,
+    )
+    .map_err(|error| SetupError::Io("prepare for networks of allocations", error))?;
+    let within = Some(networks.clone());
+    let raw_exec = RawExec::isolating(home, of_tasks, cgroups, open_files, to, isolation, within);
     let whole = opened.damaged.is_empty();
-    let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
-        .map_err(|error| SetupError::Io("inspect this host", error))?;
+    let auditor = Auditor::new(
+        &data_dir,
+        own,
+        groups,
+        raw_exec.clone(),
+        networks.clone(),
+        whole,
+    )
+    .map_err(|error| SetupError::Io("inspect this host", error))?;
     let wanted = &settings.file.client;
     // What a driver runs that is not wanted any more is nobody's.
     let known = known_launches(&opened.saved, |driver| wanted.drivers.allows(driver));
@@ -249,6 +266,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         advertise: settings.http_addr.clone(),
         host_networks: wanted.node.host_networks.clone(),
         network_interface: wanted.node.network_interface.clone(),
+        bridge: wanted.node.bridge.clone(),
+        bridge_hairpin: true,
         reserved_cores: wanted.node.reserved.cores.clone(),
         reserved_compute: wanted.node.reserved.mhz,
         ..fingerprint::Settings::default()
@@ -301,7 +320,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         prober: Prober::new(context, gate),
         volumes: VolumeDirs::new(volumes_dir),
         hooks: Hooks::new(
-            dirs.clone(),
+            (dirs.clone(), networks),
             inbox.clone(),
             devices.clone(),
             artifacts,
@@ -398,6 +417,29 @@ fn cgroups(data_dir: &DataDir) -> io::Result<Option<Cgroups>> {
         true => groups.marked(mark.to_string()),
         false => groups,
     }))
+}
+
+/// The networks of allocations of their own. What is left of allocations that nobody knows is removed, unless the
+/// state was lost.
+fn networks(
+    settings: &Settings,
+    data_dir: &DataDir,
+    saved: &Saved,
+    whole: bool,
+    remarks: &mut Vec<String>,
+) -> io::Result<Networks> {
+    let dir = data_dir.own(NETWORKS, None)?;
+    let bridge = settings.file.client.node.bridge.clone();
+    let networks = Networks::new(dir, data_dir.path().join(NETWORKS), bridge);
+    let known = saved.allocs.values();
+    let addresses = known.filter_map(|alloc| alloc.address()).collect();
+    let is_known = |alloc| saved.allocs.contains_key(&alloc);
+    if whole && let Err(error) = networks.remove_unknown(is_known, &addresses) {
+        remarks.push(format!(
+            "cannot clear away networks of allocations that nobody knows: {error}"
+        ));
+    }
+    Ok(networks)
 }
 
 /// Who fetches what tasks need.
@@ -542,6 +584,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into(),
         host_volumes: settings.file.client.node.host_volumes.clone(),
+        bridge_subnet: settings.file.client.node.bridge.subnet,
+        reserved_ports: settings.file.client.node.reserved_ports.clone(),
         address: Ipv4Addr::LOCALHOST.to_string(),
         ..NodeModel::default()
     };

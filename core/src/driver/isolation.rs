@@ -46,6 +46,15 @@ pub fn has_own_users(driver: &str) -> bool {
     driver == DOCKER
 }
 
+/// Whether tasks of a driver can run in a network of their group's own.
+pub fn joins_networks(driver: &str) -> bool {
+    // Those of mock drivers run nowhere at all, so anywhere.
+    matches!(
+        driver,
+        EXEC | "raw_exec" | "docker" | "mock" | "mock_driver"
+    )
+}
+
 /// A path of a job for the agent, which sees what an allocation shares below `root`, the allocation's directory.
 pub fn on_host(driver: &str, root: &str, path: String) -> String {
     let shared = path == DIRS[0] || path.starts_with("/alloc/");

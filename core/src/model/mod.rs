@@ -34,6 +34,7 @@ pub mod identity;
 pub mod job;
 pub(crate) mod names;
 pub mod namespace;
+pub mod network;
 pub mod node;
 pub mod notice;
 pub mod periodic;

@@ -14,10 +14,11 @@ use crate::driver::config::{DockerConfig, ExecConfig, schema_for};
 use crate::driver::docker::{Container, cpu_quota};
 use crate::driver::isolation::{DIRS, DOCKER, EXEC, Profile, account, has_own_users, isolates};
 use crate::driver::schema;
-use crate::effect::{TaskConfig, request};
-use crate::ids::{LaunchId, Run};
+use crate::effect::{TaskConfig, TaskNetwork, request};
+use crate::ids::{AllocId, LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
+use crate::model::network::Network;
 use crate::model::task::{Resources, Task};
 use crate::model::value::Value;
 use crate::op::Failure;
@@ -138,6 +139,23 @@ impl TaskRunner {
                 .unwrap_or_default(),
             profile,
             container,
+            network: self.network_of(cx.config, scope.alloc),
+        })
+    }
+
+    /// The network that was made for its allocation.
+    fn network_of(&self, config: &Config, alloc: &AllocRecord) -> Option<TaskNetwork> {
+        let own = alloc.network.as_ref()?;
+        let wanted = self.spec.group().networks.first()?;
+        let env = self.environment_of_group(config, alloc);
+        let names = Names {
+            env: &env,
+            node: &config.node,
+        };
+        Some(TaskNetwork {
+            own: wanted.mode().is_own(),
+            hostname: hostname(wanted, alloc.id, &names),
+            address: own.address,
         })
     }
 
@@ -274,6 +292,7 @@ impl TaskRunner {
             secrets_dir: &secrets_dir,
             parent_cgroup: None,
             ports: &ports,
+            address: alloc.address(),
             cores: &cores,
             hook_env: &hook_env,
             // An image has its own.
@@ -297,6 +316,15 @@ fn dirs(config: &Config, alloc: &AllocRecord, task: &str) -> [String; 3] {
     let root = alloc_root(config, alloc);
     let own = |name| format!("{root}/{task}/{name}");
     [format!("{root}/alloc"), own("local"), own("secrets")]
+}
+
+/// The name that the tasks of an allocation have for themselves, if that is not the host's.
+pub(crate) fn hostname(network: &Network, alloc: AllocId, names: &Names<'_>) -> String {
+    match network.hostname.as_str() {
+        _ if !network.mode().is_own() => String::new(),
+        "" => alloc.short(),
+        name => interpolate::interpolate(name, names),
+    }
 }
 
 fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {

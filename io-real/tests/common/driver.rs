@@ -69,6 +69,7 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         device_env: [].into(),
         profile: None,
         container: None,
+        network: None,
         logs: LogConfig::default(),
     }
 }

@@ -64,6 +64,7 @@ pub fn sh(script: &str) -> TaskConfig {
         device_env: [].into(),
         profile: None,
         container: None,
+        network: None,
         logs: LogConfig::default(),
     }
 }

@@ -32,6 +32,7 @@ mod history;
 mod identities;
 mod machine;
 mod namespaces;
+mod networks;
 mod node_meta;
 mod notices;
 mod periodic;
@@ -456,6 +457,7 @@ impl Checker {
             DriverEffect::Start(request::Start { launch, config, .. }) => {
                 self.devices_of_a_start(alloc, key, config)?;
                 self.start_env_has_ports(alloc, key, config)?;
+                self.start_has_its_network(world, alloc, key, config)?;
                 self.start_has_its_volumes(world, alloc, key, config)?;
                 self.start_is_in_known_namespace(world, alloc, key)?;
                 self.start_env_has_dispatch_meta(alloc, key, config)?;

@@ -328,6 +328,8 @@ properties! {
     StartHasItsDevices: "start_has_its_devices", [P7], Always;
     /// The environment of a task has the ports of its allocation.
     StartEnvHasPorts: "start_env_has_ports", [P7], Always;
+    /// A task starts in the network of its allocation, which is there and whole.
+    StartHasItsNetwork: "start_has_its_network", [P7], Always;
     /// A task starts only when the node has its volumes, and may write if it does not only read; it finds them where
     /// its variables and links say.
     StartHasItsVolumes: "start_has_its_volumes", [P7], Always;
@@ -447,6 +449,12 @@ properties! {
     DestroyingIsSavedBeforeDirectoryRemoval: "destroying_is_saved_before_directory_removal", [P14 P17], Always;
     /// No directory is removed while a process lives in it.
     DirectoryWithLiveProcessIsNotRemoved: "directory_with_live_process_is_not_removed", [P7 P14], Always;
+    /// The network of an allocation is made only after its record was saved.
+    NetworkIsBuiltAfterAllocIsSaved: "network_is_built_after_alloc_is_saved", [P14], Always;
+    /// A network is removed only after the last task of its allocation ended, and that was saved.
+    NetworkWithLiveProcessIsNotRemoved: "network_with_live_process_is_not_removed", [P7 P14], Always;
+    /// No two networks have an address or a port of the host in common.
+    NetworkHasOneHolder: "network_has_one_holder", [P8 P19], Always;
     /// A once-only hook does not run again after it was saved as done.
     DoneHookIsNotRunAgain: "done_hook_is_not_run_again", [P24 P26], Always;
     /// A request is acknowledged only after its change was saved.
@@ -614,6 +622,8 @@ properties! {
     FirstDiskUsageCheckWaitsInterval: "first_disk_usage_check_waits_interval", [P17], Always;
     /// Every allocation directory belongs to an allocation that the agent knows.
     EveryDirectoryHasKnownAlloc: "every_directory_has_known_alloc", [P14], AtRest;
+    /// Every network belongs to an allocation that is not gone.
+    EveryNetworkHasLivingAlloc: "every_network_has_living_alloc", [P2 P14], AtRest;
     /// A disk above its usage limit holds no allocation that could be collected.
     DiskUsageIsBelowLimit: "disk_usage_is_below_limit", [P17 P15], AtRest;
     /// Every ended launch is destroyed.
@@ -658,6 +668,10 @@ properties! {
     SometimesTaskIsRecoveredExited: "sometimes_task_is_recovered_exited", [P4], Sometimes;
     /// The agent crashed between saving a launch and its start.
     SometimesLaunchNeverStarted: "sometimes_launch_never_started", [P4], Sometimes;
+    /// A network was there when it was to be made.
+    SometimesNetworkIsFoundAgain: "sometimes_network_is_found_again", [P4 P26], Sometimes;
+    /// A network was half there when it was to be made.
+    SometimesHalfNetworkIsCompleted: "sometimes_half_network_is_completed", [P14 P26], Sometimes;
     /// A task was running at a reboot.
     SometimesRebootEndsATask: "sometimes_reboot_ends_a_task", [P4 P21], Sometimes;
     /// A shim is killed before it answers a start.

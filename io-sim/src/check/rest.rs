@@ -44,6 +44,7 @@ impl Checker {
         self.live_process_has_its_directories(world)?;
         self.ended_launch_has_no_statistics(world, agent)?;
         self.every_directory_has_known_alloc(world, agent)?;
+        self.every_network_has_living_alloc(world, agent)?;
         self.ended_launch_is_destroyed(agent)?;
         for job in agent.view().jobs() {
             self.deployments_end(agent, job)?;

@@ -79,6 +79,11 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "AssignedPort"
         | "Container"
         | "DockerPolicy"
+        | "AllocNetwork"
+        | "BuildNetwork"
+        | "RemoveNetwork"
+        | "TaskNetwork"
+        | "Dns"
         | "Evaluation"
         | "Deployment"
         | "Meta"
@@ -173,7 +178,7 @@ pub(super) fn fields(owner: &str) -> Fields {
             Rule::HideAll,
         ),
         "ScalingEvent" | "ScaleJob" => others_hidden!(&["meta"] => Rule::HideAll),
-        "Network" => Fields::listed(&[(&["Mode", "Hostname"], Rule::Show)], Rule::HideAll),
+        "Network" => Fields::listed(&[(&["Mode", "Hostname", "DNS"], Rule::Show)], Rule::HideAll),
         "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
         // Why a probe failed is somebody else's words.
         "Probe" => Fields::listed(&[(&["last_error"], Rule::HideTexts)], Rule::Show),

@@ -11,6 +11,7 @@ use crate::driver::isolation::Profile;
 use crate::ids::{LaunchId, Run};
 use crate::input::DriverInput;
 use crate::model::device::Reserved;
+use crate::model::network::Ipv4;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
 use crate::op::{Failure, Op};
@@ -85,4 +86,20 @@ pub struct TaskConfig {
     /// What its container may have, if its driver makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
+    /// The network that was made for its allocation, if one was: the task starts in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<TaskNetwork>,
+}
+
+/// The network that was made for a task's allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskNetwork {
+    /// Whether it has a namespace of its own, which the task enters. Otherwise only the files are made that say how
+    /// names are resolved.
+    pub own: bool,
+    /// The name that the task has for itself; the host's if empty.
+    pub hostname: String,
+    /// Its address, if it has one.
+    pub address: Option<Ipv4>,
 }
