@@ -25,6 +25,11 @@ use std::io;
 
 use drover_core::model::network::{Ipv4, Subnet};
 
+use super::expression::{
+    ACCEPT, DROP, EQUAL, IN, L4_PROTOCOL, OUT, PART_1, PART_2, R1, TRANSPORT, compare, dnat,
+    expression, forwarded, header_bytes, interface, is_local, is_new, list, lookup, loopback,
+    masquerade, meta, nothing, payload, verdict, within,
+};
 use super::netlink::{
     APPEND, Answer, Attrs, CREATE, Message, NFTABLES, Socket, attribute, attributes, text,
 };
@@ -43,15 +48,10 @@ const GET_ELEMENT: u16 = 13;
 const DEL_ELEMENT: u16 = 14;
 
 /// The family of version 4.
-const IP: u8 = 2;
-const MAP: &str = "forwards";
+pub(super) const IP: u8 = 2;
+pub(super) const MAP: &str = "forwards";
 /// The last chain that is made: where it is, all is.
 const FORWARD: &str = "forward";
-
-/// The first register, and parts of it: of 16 and of 4 bytes.
-const R1: u32 = 1;
-const PART_1: u32 = 9;
-const PART_2: u32 = 10;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -461,164 +461,4 @@ fn pass(side: u32, bridge: &str) -> Vec<Attrs> {
         expression("counter", &Attrs::new().bytes(1, &[0; 8]).bytes(2, &[0; 8])),
         verdict(ACCEPT),
     ]
-}
-
-// Expressions, as the kernel numbers them.
-
-const IN: u32 = 6;
-const OUT: u32 = 7;
-const L4_PROTOCOL: u32 = 16;
-const NETWORK: u32 = 1;
-const TRANSPORT: u32 = 2;
-const EQUAL: u32 = 0;
-const UNEQUAL: u32 = 1;
-const DROP: u32 = 0;
-const ACCEPT: u32 = 1;
-
-fn list(elements: &[Attrs]) -> Attrs {
-    let mut all = Attrs::new();
-    for element in elements {
-        all = all.nest(1, element);
-    }
-    all
-}
-
-fn expression(name: &str, data: &Attrs) -> Attrs {
-    Attrs::new().text(1, name).nest(2, data)
-}
-
-fn meta(register: u32, key: u32) -> Attrs {
-    expression("meta", &Attrs::new().be32(2, key).be32(1, register))
-}
-
-fn payload(register: u32, base: u32, offset: u32, length: u32) -> Attrs {
-    let data = Attrs::new()
-        .be32(1, register)
-        .be32(2, base)
-        .be32(3, offset)
-        .be32(4, length);
-    expression("payload", &data)
-}
-
-/// Bytes of the packet's own header.
-fn header_bytes(register: u32, offset: u32, length: u32) -> Attrs {
-    payload(register, NETWORK, offset, length)
-}
-
-fn compare(how: u32, value: &[u8]) -> Attrs {
-    let data = Attrs::new()
-        .be32(1, R1)
-        .be32(2, how)
-        .nest(3, &Attrs::new().bytes(1, value));
-    expression("cmp", &data)
-}
-
-fn mask(value: [u8; 4]) -> Attrs {
-    let data = Attrs::new()
-        .be32(1, R1)
-        .be32(2, R1)
-        .be32(3, 4)
-        .nest(4, &Attrs::new().bytes(1, &value))
-        .nest(5, &Attrs::new().bytes(1, &[0; 4]));
-    expression("bitwise", &data)
-}
-
-/// The packet came, or goes, through an interface or another one.
-fn interface(side: u32, name: &str, same: bool) -> Vec<Attrs> {
-    let mut bytes = name.as_bytes().to_vec();
-    bytes.resize(16, 0);
-    let how = if same { EQUAL } else { UNEQUAL };
-    vec![meta(R1, side), compare(how, &bytes)]
-}
-
-/// The address at this offset is one of a subnet, or none.
-fn within(subnet: Subnet, offset: u32, inside: bool) -> Vec<Attrs> {
-    let bits = u32::MAX
-        .checked_shl(u32::from(32 - subnet.prefix()))
-        .unwrap_or(0);
-    let how = if inside { EQUAL } else { UNEQUAL };
-    vec![
-        header_bytes(R1, offset, 4),
-        mask(bits.to_be_bytes()),
-        compare(how, &subnet.first().0.to_be_bytes()),
-    ]
-}
-
-/// The address at this offset is one of the loopback's.
-fn loopback(offset: u32) -> Vec<Attrs> {
-    vec![header_bytes(R1, offset, 1), compare(EQUAL, &[127])]
-}
-
-/// The packet is for an address of the host.
-fn is_local() -> Vec<Attrs> {
-    const ADDRESS_TYPE: u32 = 3;
-    const DESTINATION: u32 = 2;
-    const LOCAL: u32 = 2;
-    let data = Attrs::new()
-        .be32(1, R1)
-        .be32(2, ADDRESS_TYPE)
-        .be32(3, DESTINATION);
-    vec![
-        expression("fib", &data),
-        compare(EQUAL, &LOCAL.to_ne_bytes()),
-    ]
-}
-
-/// No address, where one is looked up.
-fn nothing() -> Attrs {
-    let data = Attrs::new()
-        .be32(1, R1)
-        .nest(2, &Attrs::new().bytes(1, &[0; 4]));
-    expression("immediate", &data)
-}
-
-/// The connection was sent behind the bridge by the map, or not.
-fn forwarded(is: bool) -> Vec<Attrs> {
-    const STATUS: u32 = 2;
-    const BY_MAP: u32 = 0x20;
-    let how = if is { UNEQUAL } else { EQUAL };
-    connection(STATUS, BY_MAP, how)
-}
-
-/// The connection is new.
-fn is_new() -> Vec<Attrs> {
-    const STATE: u32 = 0;
-    const NEW: u32 = 8;
-    connection(STATE, NEW, UNEQUAL)
-}
-
-/// Of what is known of the connection, one bit.
-fn connection(key: u32, bit: u32, how: u32) -> Vec<Attrs> {
-    vec![
-        expression("ct", &Attrs::new().be32(2, key).be32(1, R1)),
-        mask(bit.to_ne_bytes()),
-        compare(how, &[0; 4]),
-    ]
-}
-
-fn lookup() -> Attrs {
-    let data = Attrs::new().text(1, MAP).be32(2, R1).be32(3, R1).be32(4, 1);
-    expression("lookup", &data)
-}
-
-fn dnat() -> Attrs {
-    const TO: u32 = 1;
-    let data = Attrs::new()
-        .be32(1, TO)
-        .be32(2, IP.into())
-        .be32(3, R1)
-        .be32(5, PART_1);
-    expression("nat", &data)
-}
-
-fn masquerade() -> Attrs {
-    expression("masq", &Attrs::new())
-}
-
-fn verdict(code: u32) -> Attrs {
-    let code = Attrs::new().be32(1, code);
-    let data = Attrs::new()
-        .be32(1, 0)
-        .nest(2, &Attrs::new().nest(2, &code));
-    expression("immediate", &data)
 }

@@ -118,8 +118,8 @@ pub(super) fn bridge(socket: &mut Socket, name: &str, subnet: Subnet) -> io::Res
     Ok(link.index)
 }
 
-/// Makes a pair of links that are up: one end is a port of the bridge, the other one is born in a namespace, where
-/// it has a hardware address that follows from its address.
+/// Makes a pair of links: one end is up and a port of the bridge, the other one is born in a namespace, where it has
+/// a hardware address that follows from its address. It cannot be up before it has its other end.
 pub(super) fn pair(
     socket: &mut Socket,
     end: HostEnd<'_>,
@@ -134,7 +134,7 @@ pub(super) fn pair(
         .text(NAME, INTERFACE)
         .bytes(ADDRESS, &hardware)
         .u32(NAMESPACE_FD, namespace);
-    let data = Attrs::new().nest(1, &Attrs::raw(Attrs::after(&header(0, UP), &inner)));
+    let data = Attrs::new().nest(1, &Attrs::raw(Attrs::after(&header(0, 0), &inner)));
     let info = Attrs::new().text(1, "veth").nest(2, &data);
     let attrs = Attrs::new()
         .text(NAME, end.name)

@@ -21,6 +21,7 @@
 //! that takes it some 15 ms.
 
 mod bridge;
+mod expression;
 mod files;
 mod filter;
 mod link;
