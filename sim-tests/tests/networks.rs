@@ -1,7 +1,7 @@
 //! Networks of allocations of their own: made before the tasks, found again, removed after the last of them.
 
-use drover_core::alloc::runner::AllocRunner;
 use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupWords, group, job, task};
 use drover_sim_tests::for_seeds;
@@ -67,13 +67,9 @@ fn half_made_network_is_removed_or_completed() {
     for_seeds(60, |sim| {
         sim.world.faults = Faults::only(&[Fault::HalfNetwork], 1000).budget(2);
         sim.register(&web("one"));
-        sim.until(SOON, |sim| sim.runs("one", "one"))?;
+        // Each of the two costs an allocation, whose replacement waits longer.
+        sim.until(Span::secs(600), |sim| sim.runs("one", "one"))?;
         sim.until(SOON, |sim| networks(sim) == 1)?;
-        let gone = |alloc: &AllocRunner| alloc.is_gone();
-        let here = sim
-            .view()
-            .map(|view| view.allocs().filter(|it| gone(it)).count());
-        assert!(here.is_some());
         Ok(())
     });
 }
