@@ -396,7 +396,7 @@ fn published_port_is_reached_from_elsewhere_though_host_drops_forwarding() {
     let own = address(&lone, &running[0]);
     assert!(fetch(&format!("{HOST}:18080")).starts_with("I am one"));
     let from_there = |url: &str| {
-        let words = ["/bin/busybox", "wget", "-T", "5", "-qO-", url];
+        let words = ["curl", "-sf", "--max-time", "5", url];
         run(&[&inside[..], &words].concat())
     };
     let body = from_there("http://10.9.2.1:18080/").expect("the port is published");
