@@ -5,7 +5,8 @@
 #
 #   bench/agent.sh [--quick]      quick: fewer repetitions, for a first look
 #
-# DROVER_BENCH_DIR says on which disk (/var/tmp unless given). An ext4 without a journal is a bad one
+# DROVER_BENCH_DIR says on which disk (/var/tmp unless given), DROVER_BENCH_PROFILE which build of the
+# agent (dist unless given). An ext4 without a journal is a bad one
 # to compare on: it does not give out again what was deleted in the last minutes, and searches ever
 # longer for something else.
 #
@@ -187,7 +188,7 @@ measure_core() {
         "$(criterion "one input of a task's restart, 1000 tasks held" "$out")" 1000 300
 }
 
-build
+build agent
 prepare
 header
 measure_running

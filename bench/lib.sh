@@ -5,12 +5,13 @@ addr=127.0.0.1:${DROVER_BENCH_PORT:-4799}
 
 fail() { echo "bench: $*" >&2; exit 1; }
 
-# The program as users get it, and the measuring client.
+# The program as users get it, the measuring client of that name, and what starts agents.
 build() {
-    cargo build --profile dist -q -p drover 2> /dev/null || fail 'cannot build the agent'
-    client=$(cargo bench --no-run -p drover --bench agent 2>&1 | sed -n 's/.*Executable .*(\(.*\))$/\1/p')
-    [ -x "$client" ] || fail 'cannot build the measuring client'
-    program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/dist/drover
+    local profile=${DROVER_BENCH_PROFILE:-dist} target
+    cargo build --profile "$profile" -q -p drover 2> /dev/null || fail 'cannot build the agent'
+    cargo build --release -q -p drover-bench 2> /dev/null || fail 'cannot build the measuring client'
+    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    client=$target/release/bench-$1 launcher=$target/release/bench-agent program=$target/$profile/drover
 }
 
 prepare() {
@@ -38,6 +39,9 @@ cleanup() {
     for pid in $(helpers); do
         kill -KILL $(children "$pid") "$pid" 2> /dev/null
     done
+    for pid in $(cat "$group/cgroup.procs"); do
+        kill -KILL "$pid" 2> /dev/null
+    done
     sleep 0.3
     for record in "$dir"/data/run/*.r; do
         for parent in /sys/fs/cgroup/drover /sys/fs/cgroup/{cpu,memory,unified}/drover; do
@@ -62,7 +66,7 @@ inside() {
 # Starts an agent with an empty directory, unless there is one; with a wrapper, if one is given.
 # Sets agent (its pid) and answered (microseconds until it answered).
 start_agent() {
-    read -r agent answered _ < <(inside "$client" launch "$addr" "$dir/log" -- "$@" \
+    read -r agent answered _ < <(inside "$launcher" launch "$addr" "$dir/log" -- "$@" \
         "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn)
     [ -n "$agent" ] || fail 'the agent does not start'
     [ $# = 0 ] || agent=$(children "$agent")
@@ -70,7 +74,7 @@ start_agent() {
 
 # The same for one that has tasks of a job to find again. Sets held.
 restart_agent() {
-    read -r agent answered held < <(inside "$client" relaunch "$addr" "$dir/log" "$1" "$2" -- \
+    read -r agent answered held < <(inside "$launcher" relaunch "$addr" "$dir/log" "$1" "$2" -- \
         "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn)
     [ -n "$agent" ] || fail 'the agent does not start'
 }
@@ -97,11 +101,14 @@ end_agent() {
     agent=
 }
 
-# Waits until agent and helpers have had nothing to do for a while.
+# Waits until agent and helpers have had nothing to do for a while; not for ever, since Nomad's always
+# has.
 await_rest() {
-    local before after
+    local before after tries=${1:-240}
     after=$(group_cpu)
-    while before=$after; sleep 0.5; after=$(group_cpu); [ $((after - before)) -gt 1000 ]; do :; done
+    while before=$after; sleep 0.5; after=$(group_cpu); [ $((after - before)) -gt 1000 ]; do
+        [ $((tries -= 1)) -gt 0 ] || return 0
+    done
 }
 
 # The helpers of our tasks, by the program they run.

@@ -42,7 +42,6 @@ fn main() {
         ["each", addr, path, seconds] => each_second(addr, path, seconds.parse().unwrap()),
         ["learn", addr, log, "--", program @ ..] => learn(addr, log, program),
         ["stop", addr, job] => stop(&mut Client::new(addr), job),
-        // What cargo says when it runs all benchmarks.
         _ => println!("this is a part of bench/agent.sh: run that"),
     }
 }

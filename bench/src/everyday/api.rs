@@ -1,0 +1,134 @@
+//! A client of Nomad's HTTP API: one connection.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// How long anything may take before the measurement is given up.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a client rests between two looks at the state, so that looking costs the agent little.
+pub(crate) const REST: Duration = Duration::from_millis(5);
+
+/// One connection to an agent.
+pub(crate) struct Api {
+    addr: String,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Api {
+    pub(crate) async fn new(addr: &str) -> Api {
+        Api::connect(addr).await.expect("the agent does not listen")
+    }
+
+    async fn connect(addr: &str) -> Result<Api, Box<dyn std::error::Error>> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let addr = addr.to_owned();
+        Ok(Api { addr, sender })
+    }
+
+    /// Sends a request and gives the answer as soon as its head is there.
+    pub(crate) async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Response<Incoming> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.addr)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .unwrap();
+        let answer = self.sender.send_request(request).await;
+        answer.expect("the agent hung up")
+    }
+
+    /// The answer's body, which must be of success.
+    pub(crate) async fn bytes(&mut self, method: &str, path: &str, body: &str) -> Bytes {
+        let answer = self.send(method, path, body).await;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(500)]);
+        assert!(status.is_success(), "{method} {path}: {status}: {text}");
+        bytes
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Value {
+        let bytes = self.bytes("GET", path, "").await;
+        serde_json::from_slice(&bytes).expect("no JSON")
+    }
+
+    pub(crate) async fn put(&mut self, path: &str, body: &Value) -> Value {
+        let bytes = self.bytes("PUT", path, &body.to_string()).await;
+        serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+    }
+
+    /// Submits a job. Returns the state's index.
+    pub(crate) async fn submit(&mut self, job: &Value) -> u64 {
+        let answer = self.put("/v1/jobs", &json!({ "Job": job })).await;
+        answer["JobModifyIndex"].as_u64().unwrap()
+    }
+
+    /// Looks at something until `done` likes it.
+    pub(crate) async fn wait_for(&mut self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let seen = self.get(path).await;
+            if done(&seen) {
+                return seen;
+            }
+            assert!(
+                begin.elapsed() < TIMEOUT,
+                "nothing becomes of {path}: {seen}"
+            );
+            sleep(REST).await;
+        }
+    }
+
+    /// The only allocation of a job, once it runs.
+    pub(crate) async fn running(&mut self, job: &str) -> String {
+        let path = format!("/v1/job/{job}/allocations");
+        let runs = |list: &Value| list[0]["ClientStatus"] == "running";
+        let list = self.wait_for(&path, runs).await;
+        list[0]["ID"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Waits until the node is ready and its driver is known.
+pub(crate) async fn await_node(addr: &str) {
+    let begin = Instant::now();
+    loop {
+        if let Ok(mut api) = Api::connect(addr).await {
+            let nodes = api.send("GET", "/v1/nodes", "").await.into_body();
+            let nodes = nodes.collect().await.unwrap().to_bytes();
+            let nodes: Value = serde_json::from_slice(&nodes).unwrap_or(Value::Null);
+            let driver = &nodes[0]["Drivers"]["raw_exec"];
+            if nodes[0]["Status"] == "ready" && driver["Healthy"] == true {
+                return;
+            }
+        }
+        assert!(begin.elapsed() < TIMEOUT, "the node is not ready");
+        sleep(REST).await;
+    }
+}
+
+pub(crate) fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+}
+
+/// Of a list of times, the one that so many percent are not above, in microseconds.
+pub(crate) fn quantile(list: &mut [Duration], percent: usize) -> u128 {
+    list.sort_unstable();
+    list[(list.len() * percent / 100).min(list.len() - 1)].as_micros()
+}

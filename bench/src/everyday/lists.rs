@@ -1,0 +1,98 @@
+//! Lists, filters, and how many answers a second.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::api::{Api, quantile};
+use crate::jobs::single;
+use crate::life::stop;
+
+const TIMES: usize = 30;
+const CLIENTS: usize = 4;
+
+async fn median(addr: &str, path: &str) -> (u128, usize) {
+    let mut api = Api::new(addr).await;
+    let (mut times, mut size) = (Vec::new(), 0);
+    for _ in 0..TIMES {
+        let begin = Instant::now();
+        size = api.bytes("GET", path, "").await.len();
+        times.push(begin.elapsed());
+    }
+    (quantile(&mut times, 50), size)
+}
+
+/// Prints how long the list of all allocations takes, and its bytes.
+pub(crate) async fn list(addr: &str) {
+    let (time, size) = median(addr, "/v1/allocations").await;
+    println!("{time} {size}");
+}
+
+/// Prints how long a filter over all allocations takes, that takes none.
+pub(crate) async fn filter(addr: &str) {
+    let filter = "ClientStatus%20==%20%22lost%22%20and%20JobID%20matches%20%22%5Ebatch%22";
+    let (time, _) = median(addr, &format!("/v1/allocations?filter={filter}")).await;
+    println!("{time}");
+}
+
+/// Prints the longest time that a small job took to be taken, alone, and while others list all
+/// allocations without end.
+pub(crate) async fn meanwhile(addr: &str) {
+    let mut api = Api::new(addr).await;
+    let alone = longest(&mut api).await;
+    let listing = async {
+        let mut other = Api::new(addr).await;
+        loop {
+            other.bytes("GET", "/v1/allocations", "").await;
+        }
+    };
+    let busy = tokio::select! {
+        () = listing => unreachable!(),
+        busy = longest(&mut api) => busy,
+    };
+    println!("{} {}", alone.as_micros(), busy.as_micros());
+    stop(&mut api, "small").await;
+}
+
+async fn longest(api: &mut Api) -> Duration {
+    let mut longest = Duration::ZERO;
+    for number in 0..100_u32 {
+        let mut job = single("small", "batch", 0, "/bin/true", &[]);
+        job["Meta"] = serde_json::json!({ "number": number.to_string() });
+        let begin = Instant::now();
+        api.submit(&job).await;
+        longest = longest.max(begin.elapsed());
+    }
+    longest
+}
+
+/// Asks one thing again and again over some connections. Prints how many answers a second there
+/// were, and the bytes of one. `alloc` is the first running allocation.
+pub(crate) async fn rate(addr: &str, what: &str, seconds: u64) {
+    let path = match what {
+        "alloc" => {
+            let allocs = Api::new(addr).await.get("/v1/allocations").await;
+            let mut allocs = allocs.as_array().unwrap().iter();
+            let runs = |alloc: &&Value| alloc["ClientStatus"] == "running";
+            let alloc = allocs.find(runs).expect("nothing runs");
+            format!("/v1/allocation/{}", alloc["ID"].as_str().unwrap())
+        }
+        path => path.to_owned(),
+    };
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs(seconds);
+    let asking = (0..CLIENTS).map(|_| async {
+        let mut api = Api::new(addr).await;
+        let (mut count, mut size) = (0_u128, 0);
+        while Instant::now() < end {
+            size = api.bytes("GET", &path, "").await.len();
+            count += 1;
+        }
+        (count, size)
+    });
+    let answers = join_all(asking).await;
+    let count: u128 = answers.iter().map(|(count, _)| count).sum();
+    let rate = count * 1_000_000 / begin.elapsed().as_micros();
+    println!("{rate} {}", answers[0].1);
+}

@@ -1,0 +1,78 @@
+//! The measuring client of `bench/everyday.sh`: what people and their programs do all day, asked of
+//! any agent that speaks Nomad's API, so that two of them can be compared.
+//!
+//! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a benchmark may panic, and leaves the agent to the script that called it"
+)]
+
+mod api;
+mod jobs;
+mod life;
+mod lists;
+mod logs;
+mod session;
+mod stream;
+mod tasks;
+
+use std::env;
+
+use api::Api;
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    // What runs as a task of the measured agent.
+    match args.as_slice() {
+        ["answer", port] => return tasks::answer(port.parse().unwrap()),
+        ["stamp", socket] => return tasks::stamp(socket),
+        ["chatter", count, millis] => {
+            return tasks::chatter(count.parse().unwrap(), millis.parse().unwrap());
+        }
+        ["bulk", mebibytes] => return tasks::bulk(mebibytes.parse().unwrap()),
+        _ => {}
+    }
+    let [name, addr, rest @ ..] = args.as_slice() else {
+        println!("this is a part of bench/everyday.sh: run that");
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(measure(name, addr, rest));
+}
+
+async fn measure(name: &str, addr: &str, rest: &[&str]) {
+    match (name, rest) {
+        ("ready", []) => api::await_node(addr).await,
+        ("checks", [job, count, seconds, port]) => {
+            let (count, seconds) = (count.parse().unwrap(), seconds.parse().unwrap());
+            life::checks(addr, job, count, seconds, port.parse().unwrap()).await;
+        }
+        ("batch", [job, count]) => life::batch(addr, job, count.parse().unwrap()).await,
+        ("batch-jobs", [count]) => life::batch_jobs(addr, count.parse().unwrap()).await,
+        ("service", [job, count]) => life::service(addr, job, count.parse().unwrap()).await,
+        ("periodic", [count]) => life::periodic(addr, count.parse().unwrap()).await,
+        ("lateness", [count, socket]) => {
+            life::lateness(addr, count.parse().unwrap(), socket).await;
+        }
+        ("plan", [groups]) => life::plan(addr, groups.parse().unwrap()).await,
+        ("stop", [job]) => life::stop(&mut Api::new(addr).await, job).await,
+        ("gc", []) => life::collect(addr).await,
+        ("exec", []) => session::measure(addr).await,
+        ("list", []) => lists::list(addr).await,
+        ("meanwhile", []) => lists::meanwhile(addr).await,
+        ("filter", []) => lists::filter(addr).await,
+        ("rate", [what, seconds]) => lists::rate(addr, what, seconds.parse().unwrap()).await,
+        ("blocking", [count]) => stream::blocking(addr, count.parse().unwrap()).await,
+        ("event", []) => stream::event(addr).await,
+        ("subscribers", [count]) => stream::subscribers(addr, count.parse().unwrap()).await,
+        ("follower", []) => logs::follower(addr).await,
+        ("follow", [mebibytes]) => logs::follow(addr, mebibytes.parse().unwrap()).await,
+        _ => panic!("no measurement {name} {rest:?}"),
+    }
+}
