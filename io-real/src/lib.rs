@@ -40,6 +40,7 @@ pub mod plugin;
 pub mod plugins;
 pub mod post;
 mod proc_stat;
+mod ranges;
 pub mod recorder;
 pub mod safe_open;
 pub mod session;

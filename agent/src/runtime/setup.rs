@@ -177,8 +177,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let open_files = open_files::raise()
         .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
-    let cgroups =
-        cgroups(&data_dir).map_err(|error| SetupError::Io("use control groups", error))?;
+    let reserved = &settings.file.client.node.reserved.cores;
+    let cgroups = cgroups(&data_dir, reserved)
+        .map_err(|error| SetupError::Io("use control groups", error))?;
     let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
     let cgroups = cgroups.map(|groups| groups.with_most_processes(Some(most).filter(|it| *it > 0)));
     if cgroups.is_none() {
@@ -408,8 +409,12 @@ fn issuer(data_dir: &DataDir) -> io::Result<Issuer> {
 
 /// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
 /// say whose they are.
-fn cgroups(data_dir: &DataDir) -> io::Result<Option<Cgroups>> {
-    let found = Cgroups::detect(CGROUP_PARENT)?;
+fn cgroups(data_dir: &DataDir, reserved: &BTreeSet<u32>) -> io::Result<Option<Cgroups>> {
+    let found = Cgroups::detect(CGROUP_PARENT)?.map(|groups| groups.reserving(reserved));
+    if let Some(groups) = &found {
+        // An agent that died may have left what nobody uses any more.
+        groups.share_cores()?;
+    }
     let mark = data_dir.mark()?;
     // A mark that cannot be read again as it was would name another directory.
     let readable = mark.path.to_str().is_some();

@@ -132,6 +132,7 @@ impl TaskRunner {
             cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
             memory_limit,
             memory_reserved,
+            cores: own_cores(scope.alloc, task).collect(),
             logs: task.log_config.unwrap_or_default(),
             reserved: self.record.reserved.clone(),
             device_env: (self.record.hooks_done.get(Devices.name()))
@@ -265,8 +266,7 @@ impl TaskRunner {
         network: Option<&DriverNetwork>,
         [alloc_dir, task_dir, secrets_dir]: [String; 3],
     ) -> BTreeMap<String, String> {
-        let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
-        let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
+        let cores = ranges(own_cores(alloc, task));
         let ports: Vec<PortBinding> = (alloc.ports.iter())
             .map(|port| binding(port, network))
             .collect();
@@ -309,6 +309,12 @@ impl Scope<'_> {
     pub(crate) fn root(&self, config: &Config) -> String {
         alloc_root(config, self.alloc)
     }
+}
+
+/// The cores that a task has for itself.
+fn own_cores(alloc: &AllocRecord, task: &Task) -> impl Iterator<Item = u32> {
+    let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
+    of_task.flat_map(|cores| cores.ids.iter().copied())
 }
 
 /// The directories of a task as the agent sees them: what its allocation shares, its own, its secrets.

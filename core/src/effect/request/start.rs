@@ -1,6 +1,6 @@
 //! A task is started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub struct TaskConfig {
     pub memory_limit: u64,
     /// Bytes of memory that are its own; 0 if that is the limit.
     pub memory_reserved: u64,
+    /// The cores that it has for itself.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cores: BTreeSet<u32>,
     /// How output is kept.
     pub logs: LogConfig,
     /// What the task needs in order to use its devices.

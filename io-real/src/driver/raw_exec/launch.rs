@@ -406,6 +406,7 @@ fn limits(config: &TaskConfig) -> Limits {
         memory_reserved: some(config.memory_reserved),
         no_swap: false,
         processes: None,
+        cores: config.cores.clone(),
     }
 }
 
