@@ -173,8 +173,7 @@ impl TaskRunner {
         }
         let asked = DockerConfig::decode(own).map_err(join)?;
         let mut container = config.docker.container(&asked, &alloc.ports)?;
-        let cores = alloc.cores.iter().filter(|cores| cores.task == task.name);
-        container.cores = ranges(cores.flat_map(|it| it.ids.iter().copied()));
+        container.cores = ranges(own_cores(alloc, task));
         if asked.cpu_hard_limit {
             let of_machine = |name| config.node.attributes.get(name)?.parse::<u64>().ok();
             let mhz = u64::try_from(task.resources.cpu).unwrap_or(0);
