@@ -46,7 +46,7 @@ fn check_mode(report: &mut Report, group: &TaskGroup, network: &Network, path: &
         if mode.is_own() && !joins_networks(&task.driver) {
             let (task, driver) = (quote(&task.name), quote(&task.driver));
             let message = format!(
-                "task {task}: its driver {driver} runs tasks in the host's network only, so the mode must be host"
+                "task {task}: its driver {driver} cannot join a group's network, so the mode must be host"
             );
             report.problem(at.as_str(), message);
         }
