@@ -422,6 +422,7 @@ mod tests {
             value: 20_000,
             to: 80,
             host_ip: "127.0.0.1".to_owned(),
+            ..AssignedPort::default()
         };
         let wanted = asked(|it| {
             it.ports = vec!["http".to_owned()];

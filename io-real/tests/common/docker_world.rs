@@ -84,6 +84,8 @@ pub fn command(words: &[&str]) -> TaskConfig {
         cpu_shares: 100,
         memory_limit: 64 << 20,
         memory_reserved: 0,
+        cores: [].into(),
+        network: None,
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
         profile: None,
