@@ -1,9 +1,10 @@
 //! Networks of allocations of their own: made before the tasks, found again, removed after the last of them.
 
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 
@@ -70,6 +71,26 @@ fn half_made_network_is_removed_or_completed() {
         // Each of the two costs an allocation, whose replacement waits longer.
         sim.until(Span::secs(600), |sim| sim.runs("one", "one"))?;
         sim.until(SOON, |sim| networks(sim) == 1)?;
+        Ok(())
+    });
+}
+
+/// An allocation that was ending skipped all that is set up, so what comes after its end started without a network
+/// when the machine had been restarted (found by seed 107).
+#[test]
+fn poststop_task_after_reboot_has_its_network() {
+    for_seeds(60, |sim| {
+        let tasks = [
+            task("main").ends("1s", 0),
+            task("end").ends("20s", 0).hook(Hook::Poststop, false),
+        ];
+        let group = group("g", tasks).network("bridge");
+        sim.register(&job("one", JobType::Batch, [group]));
+        sim.until(SOON, |sim| sim.world.starts_of("end") == 1)?;
+        sim.reboot();
+        sim.restart()?;
+        sim.until(SOON, |sim| sim.world.starts_of("end") == 2)?;
+        sim.until(Span::secs(600), |sim| networks(sim) == 0)?;
         Ok(())
     });
 }
