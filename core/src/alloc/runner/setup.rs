@@ -229,7 +229,7 @@ impl AllocRunner {
         !self.never_ran() && self.record.has_network() && self.tasks.iter().any(comes_after)
     }
 
-    /// Of all that is set up only the network is wanted. Without it nothing comes after the end.
+    /// Of all that is set up only the network is wanted.
     fn advance_network_alone(&mut self, cx: &mut Cx<'_>, mut setup: Setup) -> bool {
         let Setup { pipeline, asking } = &mut setup;
         loop {
@@ -243,11 +243,7 @@ impl AllocRunner {
                     return false;
                 }
                 Progress::Finished(_) => return self.abandon_prerun(cx, &setup),
-                Progress::Failed(hook, _) if is_network(hook) => {
-                    self.end(cx, None, true);
-                    self.phase = Phase::Tasks(Coordinator::default());
-                    return true;
-                }
+                // It may be there nevertheless; if not, no driver starts a task that wants it.
                 Progress::Failed(..) => {}
             }
         }
