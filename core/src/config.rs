@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::resources::{Overcommit, Reserved};
-use crate::driver::docker::DockerPolicy;
 use crate::driver::isolation::ExecPolicy;
 use crate::input::DiskUsage;
 use crate::model::node::Node;
@@ -115,9 +114,6 @@ pub struct Config {
     /// What isolated tasks are allowed.
     #[serde(default)]
     pub exec: ExecPolicy,
-    /// What containers are allowed.
-    #[serde(default)]
-    pub docker: DockerPolicy,
     /// The namespaces that there are besides `default` and those that somebody makes. None where it is not known, as
     /// in recordings of earlier days: then there is every namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,7 +289,6 @@ impl Config {
             consul_services: false,
             notices: false,
             exec: ExecPolicy::default(),
-            docker: DockerPolicy::default(),
             namespaces: Some(Vec::new()),
             timeouts: Timeouts::default(),
             probes: Vec::new(),

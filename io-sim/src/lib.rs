@@ -46,7 +46,6 @@ mod identities;
 mod inbox;
 mod machine;
 mod names;
-pub mod network;
 mod point;
 mod process;
 pub mod rehearse;

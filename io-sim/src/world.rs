@@ -25,7 +25,6 @@ use crate::identities::Tokens;
 use crate::inbox::{Delivery, Inbox, Source};
 use crate::machine::Machine;
 use crate::names::Names;
-use crate::network::Networks;
 use crate::point::Point;
 use crate::process::Process;
 use crate::remote::Remotes;
@@ -110,8 +109,6 @@ pub struct World {
     pub disk: Disk,
     /// The directories.
     pub dirs: Dirs,
-    /// The networks of allocations.
-    pub networks: Networks,
     /// The directories of volumes that were made.
     pub volumes: BTreeSet<VolumeId>,
     /// What happened.
@@ -169,7 +166,6 @@ impl World {
             faults: Faults::none(),
             disk: Disk::default(),
             dirs: Dirs::default(),
-            networks: Networks::default(),
             volumes: BTreeSet::new(),
             trace: Trace::default(),
             names: Names::default(),
@@ -443,19 +439,18 @@ impl World {
         }
     }
 
-    /// When the last work in a directory or at a network ends that is to be removed: removing it waits for that.
+    /// When the last work in a directory ends that is to be removed: removing it waits for that.
     fn work_before(&self, removal: &Later) -> Option<Instant> {
         let removed = match removal {
-            Later::Hook(asked) => asked,
+            Later::Hook(Asked {
+                alloc,
+                work: HookWork::RemoveAllocDir(_),
+                ..
+            }) => alloc,
             _ => return None,
         };
-        let works_there = |due: &Due| match (&due.what, &removed.work) {
-            (Later::Hook(it), HookWork::RemoveAllocDir(_)) => {
-                it.alloc == removed.alloc && hooks::of(&it.work).delays_removal()
-            }
-            (Later::Hook(it), HookWork::RemoveNetwork(_)) => {
-                it.alloc == removed.alloc && matches!(it.work, HookWork::BuildNetwork(_))
-            }
+        let works_there = |due: &Due| match &due.what {
+            Later::Hook(it) => it.alloc == *removed && hooks::of(&it.work).delays_removal(),
             _ => false,
         };
         let there = self.later.iter().filter(|(_, due)| works_there(due));
@@ -568,7 +563,6 @@ impl World {
     pub(crate) fn rebooted(&mut self) {
         self.later.clear();
         self.dirs.rebooted();
-        self.networks.rebooted();
         for process in self.processes.values_mut() {
             if process.alive {
                 process.alive = false;

@@ -40,7 +40,6 @@ const UNCOUNTED: &[Property] = &[
     Property::ForgottenLaunchIsNotRecovered,
     Property::UnchangedRecordIsNotWritten,
     Property::FetchedDiskIsNotHiddenByLocalDisk,
-    Property::NetworkHasOneHolder,
     Property::NoLivelock,
     Property::NoPanic,
     Property::SpuriousTimeoutChangesNothing,

@@ -499,9 +499,7 @@ impl Agent {
             None => false,
             Some(ShutdownMode::KeepTasks) => true,
             Some(ShutdownMode::StopTasks) => {
-                let ended =
-                    |alloc: &AllocRunner| alloc.record().finished && !alloc.removes_network();
-                self.allocs.values().all(ended)
+                self.allocs.values().all(|alloc| alloc.record().finished)
             }
         };
         // What is not saved is found again by the next agent, and a disk that is full keeps nobody.

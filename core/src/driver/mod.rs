@@ -3,7 +3,6 @@
 pub mod capabilities;
 pub(crate) mod coerce;
 pub mod config;
-pub mod docker;
 pub mod isolation;
 pub mod reported;
 pub mod schema;

@@ -12,7 +12,6 @@ mod artifact;
 mod dispatch;
 mod group;
 mod identity;
-mod network;
 mod periodic;
 mod policy;
 mod service;

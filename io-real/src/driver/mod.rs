@@ -2,7 +2,6 @@
 //! and answer.
 
 mod answer;
-pub mod docker;
 pub mod exec;
 pub mod external;
 pub mod mock;

@@ -34,7 +34,6 @@ use super::{Driver, Inbox, Orphans, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
-use crate::network::Networks;
 use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
 use crate::stats::StatsSource;
@@ -67,11 +66,10 @@ impl RawExec {
         inbox: Inbox,
     ) -> RawExec {
         let settings = ExecSettings::default();
-        RawExec::isolating(home, dirs, cgroups, open_files, inbox, settings, None)
+        RawExec::isolating(home, dirs, cgroups, open_files, inbox, settings)
     }
 
-    /// The same, where isolated tasks ([`super::exec`]) are as these settings say, and tasks of allocations with
-    /// networks of their own start in these.
+    /// The same, where isolated tasks ([`super::exec`]) are as these settings say.
     pub fn isolating(
         home: ShimHome,
         dirs: AllocDirs,
@@ -79,7 +77,6 @@ impl RawExec {
         open_files: Option<u64>,
         inbox: Inbox,
         isolation: ExecSettings,
-        networks: Option<Networks>,
     ) -> RawExec {
         let dependencies = LaunchDependencies {
             home,
@@ -87,7 +84,6 @@ impl RawExec {
             cgroups,
             open_files,
             isolation,
-            networks,
         };
         RawExec {
             world: Arc::new(World {

@@ -35,6 +35,7 @@ mod netlink;
 mod prober;
 mod probes;
 mod put;
+mod ranges;
 mod root;
 mod run;
 

@@ -172,7 +172,6 @@ impl Rig {
             },
             logs: logs(log_dir.as_fd(), task),
             isolation: None,
-            entrance: None,
         })
     }
 

@@ -9,7 +9,6 @@ mod dispatch_payload;
 mod fetch_disk;
 mod identity;
 mod migrate_disk;
-mod network;
 mod task_dir;
 mod template;
 mod volumes;
@@ -114,8 +113,6 @@ pub(crate) trait Simulated {
 /// The adapter of this work.
 pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
     match work {
-        HookWork::BuildNetwork(work) => work,
-        HookWork::RemoveNetwork(work) => work,
         HookWork::BuildAllocDir(work) => work,
         HookWork::InheritDisk(work) => work,
         HookWork::AskRemote(work) => work,

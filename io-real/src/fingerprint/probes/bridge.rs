@@ -1,5 +1,4 @@
-//! The network modes `bridge` and `none`: whether the kernel has bridges, loaded or to be loaded, and whether the
-//! agent can make such networks. If it cannot, an attribute says why, such as `network.bridge.fault`.
+//! Whether the kernel has bridges, loaded or to be loaded: the network mode `bridge`.
 
 use drover_core::fingerprint::Fingerprint;
 
@@ -11,19 +10,10 @@ const LIST: usize = 16 << 20;
 
 pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
-    let has_bridge = has_bridge(context)?;
-    if has_bridge {
+    if has_bridge(context)? {
         let hairpin = context.settings.bridge_hairpin;
         put(&mut found, "nomad.bridge.hairpin_mode", hairpin);
-    }
-    for (mode, fault) in context.kernel.network_modes(&context.settings.bridge) {
-        match fault {
-            None if mode == "bridge" && !has_bridge => {}
-            None => {
-                found.resources.network_modes.insert(mode.to_owned());
-            }
-            Some(why) => put(&mut found, &format!("network.{mode}.fault"), why),
-        }
+        found.resources.network_modes.insert("bridge".to_owned());
     }
     Ok(found)
 }

@@ -6,9 +6,8 @@ use drover_core::fingerprint::Fingerprint;
 use drover_core::model::processors::{Core, Processors};
 
 use super::super::put::put;
-use super::super::{Context, ProbeError, Root};
+use super::super::{Context, ProbeError, Root, ranges};
 use super::{cpuinfo, topology};
-use crate::ranges;
 
 const STATUS: usize = 64 * 1024;
 

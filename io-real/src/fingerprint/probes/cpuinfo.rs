@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{ProbeError, Root};
-use crate::ranges;
+use super::super::{ProbeError, Root, ranges};
 
 /// How long it is at most: a processor takes two kilobytes.
 const LONGEST: usize = 32 << 20;
