@@ -69,6 +69,13 @@ impl Api {
         serde_json::from_slice(&bytes).expect("no JSON")
     }
 
+    /// What is answered, also if that is no success; nothing if it is no JSON.
+    pub(crate) async fn look(&mut self, path: &str) -> Value {
+        let body = self.send("GET", path, "").await.into_body();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+    }
+
     pub(crate) async fn put(&mut self, path: &str, body: &Value) -> Value {
         let bytes = self.bytes("PUT", path, &body.to_string()).await;
         serde_json::from_slice(&bytes).unwrap_or(Value::Null)
@@ -110,9 +117,7 @@ pub(crate) async fn await_node(addr: &str) {
     let begin = Instant::now();
     loop {
         if let Ok(mut api) = Api::connect(addr).await {
-            let nodes = api.send("GET", "/v1/nodes", "").await.into_body();
-            let nodes = nodes.collect().await.unwrap().to_bytes();
-            let nodes: Value = serde_json::from_slice(&nodes).unwrap_or(Value::Null);
+            let nodes = api.look("/v1/nodes").await;
             let driver = &nodes[0]["Drivers"]["raw_exec"];
             if nodes[0]["Status"] == "ready" && driver["Healthy"] == true {
                 return;

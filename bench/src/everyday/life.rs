@@ -73,11 +73,7 @@ pub(crate) async fn checks(addr: &str, id: &str, count: usize, seconds: u64, por
                 "/v1/client/allocation/{}/checks",
                 alloc["ID"].as_str().unwrap()
             );
-            let found: Value = {
-                let bytes = api.send("GET", &path, "").await.into_body();
-                let bytes = http_body_util::BodyExt::collect(bytes).await.unwrap();
-                serde_json::from_slice(&bytes.to_bytes()).unwrap_or(Value::Null)
-            };
+            let found = api.look(&path).await;
             let found = found.as_object().map_or(0, |found| {
                 found
                     .values()
