@@ -6,6 +6,7 @@ use drover_core::ids::{JobKey, RequestId, VolumeId};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::JobType;
+use drover_core::model::namespace::DEFAULT;
 use drover_core::model::placement::PlacementFailure;
 use drover_core::model::volume::{HostVolume, VolumeLack, VolumeSpec};
 use drover_core::store::volume::VolumeState;
@@ -162,6 +163,7 @@ fn agent_dies_at_any_step_of_starting_on_a_volume() {
 fn spec(name: &str) -> VolumeSpec {
     VolumeSpec {
         name: name.to_owned(),
+        namespace: DEFAULT.to_owned(),
         ..VolumeSpec::default()
     }
 }
