@@ -558,15 +558,15 @@ fn agent_that_cannot_start_reports_reason() {
     has(&up("/").failed(), &["cannot read /: Is a directory"]);
     kept.no_job_but_the_kept();
 
-    let docker = kept.world.file(
-        "docker.hcl",
-        &task("driver = \"docker\"\nconfig {\n  image = \"x\"\n}"),
+    let foreign = kept.world.file(
+        "qemu.hcl",
+        &task("driver = \"qemu\"\nconfig {\n  image = \"x\"\n}"),
     );
-    let out = up(docker.to_str().unwrap()).with(2);
+    let out = up(foreign.to_str().unwrap()).with(2);
     has(
         &out,
         &[
-            "Placement failed for group \"g\": driver \"docker\" of task \"t\" is not there",
+            "Placement failed for group \"g\": driver \"qemu\" of task \"t\" is not there",
             "==> Job \"x\" cannot be placed on this node",
         ],
     );

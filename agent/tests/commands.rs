@@ -614,8 +614,8 @@ fn ambiguous_id_prefix_is_refused() {
 #[test]
 fn unplaceable_job_has_own_exit_code() {
     let setup = Setup::new();
-    let text = TALKER.replace("\"raw_exec\"", "\"docker\"");
-    let file = setup.file("docker.hcl", &text);
+    let text = TALKER.replace("\"raw_exec\"", "\"qemu\"");
+    let file = setup.file("qemu.hcl", &text);
     let out = setup.run(&["job", "run", &file]).with(2);
     has(
         &out,
@@ -623,10 +623,10 @@ fn unplaceable_job_has_own_exit_code() {
             "Failed Placements",
             "failed to place 1 allocation",
             "driver",
-            "docker",
+            "qemu",
         ],
     );
     let out = setup.run(&["job", "status", "talker"]).ok();
-    has(&out, &["Placement Failure", "docker", "= pending"]);
+    has(&out, &["Placement Failure", "qemu", "= pending"]);
     setup.run(&["job", "stop", "talker"]).ok();
 }

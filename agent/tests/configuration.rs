@@ -252,7 +252,7 @@ fn missing_driver_is_warned_about_at_validation() {
     let _agent = agent(&world, "", &addr);
     let file = world.file(
         "job.hcl",
-        "job \"x\" {\n  group \"g\" {\n    task \"t\" {\n      driver = \"docker\"\n      config {\n        image = \"x\"\n      }\n    }\n  }\n}\n",
+        "job \"x\" {\n  group \"g\" {\n    task \"t\" {\n      driver = \"qemu\"\n      config {\n        image = \"x\"\n      }\n    }\n  }\n}\n",
     );
     wait(&addr, "/v1/nodes", |nodes| {
         nodes[0]["Drivers"]["raw_exec"]["Healthy"] == true
@@ -261,7 +261,7 @@ fn missing_driver_is_warned_about_at_validation() {
     let ended = Program::run(["job", "validate", "-address", &url, file.to_str().unwrap()]);
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(
-        ended.err.contains("\"docker\" is not on this node"),
+        ended.err.contains("\"qemu\" is not on this node"),
         "{ended:?}"
     );
     assert!(ended.err.contains("raw_exec"), "{ended:?}");

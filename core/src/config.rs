@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::resources::{Overcommit, Reserved};
+use crate::driver::docker::DockerPolicy;
 use crate::driver::isolation::ExecPolicy;
 use crate::input::DiskUsage;
 use crate::model::node::Node;
@@ -114,6 +115,9 @@ pub struct Config {
     /// What isolated tasks are allowed.
     #[serde(default)]
     pub exec: ExecPolicy,
+    /// What containers are allowed.
+    #[serde(default)]
+    pub docker: DockerPolicy,
     /// The namespaces that there are besides `default` and those that somebody makes. None where it is not known, as
     /// in recordings of earlier days: then there is every namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,6 +293,7 @@ impl Config {
             consul_services: false,
             notices: false,
             exec: ExecPolicy::default(),
+            docker: DockerPolicy::default(),
             namespaces: Some(Vec::new()),
             timeouts: Timeouts::default(),
             probes: Vec::new(),

@@ -14,9 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AllocId, TaskName};
 use crate::model::artifact::Artifact;
 use crate::model::device::AssignedDevices;
+use crate::model::network::{Dns, Ipv4, NetworkMode};
 use crate::model::remote::RemotePrevious;
 use crate::model::variable::Reads;
 use crate::paths::task_path::TaskPath;
+use crate::store::record::AssignedPort;
 use crate::time::Span;
 
 /// The table of payloads: what may be asked of the world for a hook, by its name and in words.
@@ -40,6 +42,10 @@ macro_rules! payloads {
 }
 
 payloads! {
+    /// Of the hook `network`, before the tasks.
+    BuildNetwork(BuildNetwork) "make the network",
+    /// Of the allocation's end: nothing uses its network any more.
+    RemoveNetwork(RemoveNetwork) "remove the network",
     /// Of the hook `alloc_dir`, before the tasks.
     BuildAllocDir(BuildAllocDir) "make directory",
     /// Of the hook `migrate_disk`.
@@ -64,6 +70,28 @@ payloads! {
     RenderTemplates(Arc<Rendering>) "render templates",
     /// Of the hook `alloc_dir`, at the end.
     RemoveAllocDir(RemoveAllocDir) "remove directory",
+}
+
+/// Make the allocation's network. What is there of it already stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BuildNetwork {
+    /// What kind of network it is. Of the host's only files are made, which say how names are resolved.
+    pub mode: NetworkMode,
+    /// The name that tasks have for themselves; the host's if empty.
+    pub hostname: String,
+    /// How names are resolved; as the host does if none.
+    pub dns: Option<Dns>,
+    /// Its address behind the bridge.
+    pub address: Option<Ipv4>,
+    /// The ports of the host that lead to it.
+    pub ports: Vec<AssignedPort>,
+}
+
+/// Remove the allocation's network with everything that leads to it. Where none is, that is success.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RemoveNetwork {
+    /// The address that it had behind the bridge.
+    pub address: Option<Ipv4>,
 }
 
 /// Make the allocation's directory.
@@ -117,6 +145,10 @@ pub struct BuildTaskDir {
     /// Whether the directory was made before, and belongs to the task: only the secrets are seen to.
     #[serde(default)]
     pub made: bool,
+    /// Whether the task has users of its own, of whom nothing is known: inside, all of them may use everything, and
+    /// nobody else reaches it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub private: bool,
 }
 
 /// Make tokens for a task's identities: those that are files are written, those that are variables are

@@ -21,17 +21,20 @@ use crate::audit::{Auditor, Kind, Thing};
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::dirs::{AllocDirs, enter, remove_tree};
+use crate::driver::docker;
 use crate::driver::external::{Collectors, unfinished};
 use crate::driver::raw_exec::RawExec;
 use crate::driver::{Inbox, Orphans};
+use crate::network::{NETWORKS, Networks};
 use crate::shim::{Live, Recovered, ShimHome};
 use crate::volumes::VOLUMES;
 
 /// What agents make in their directory. The last ones tell that it is one, so they are removed last:
 /// what fails in the middle can be done again.
-const OURS: [&str; 23] = [
+const OURS: [&str; 26] = [
     "alloc",
     VOLUMES,
+    NETWORKS,
     "run",
     "bin",
     "recording",
@@ -46,6 +49,8 @@ const OURS: [&str; 23] = [
     "plugin-state",
     "plugin-tasks",
     "plugin-logs",
+    "docker",
+    "docker-mounts",
     "sockets",
     "restore.new",
     "restore",
@@ -134,6 +139,7 @@ pub struct DestroyGuard {
     home: ShimHome,
     collectors: Collectors,
     auditor: Auditor,
+    networks: Networks,
 }
 
 /// What is left of a data directory.
@@ -173,14 +179,24 @@ impl DestroyGuard {
         // Nobody waits for what a driver reports.
         let inbox = Inbox::new(mpsc::unbounded_channel().0);
         let raw_exec = RawExec::new(home.clone(), dirs, cgroups.clone(), None, inbox);
-        let auditor =
-            Auditor::new(&data, home.clone(), cgroups, raw_exec, true).map_err(cannot_open())?;
+        let own = data.own(NETWORKS, None).map_err(cannot_open())?;
+        let networks = Networks::recorded(own, data.path().join(NETWORKS)).map_err(cannot_open())?;
+        let auditor = Auditor::new(
+            &data,
+            home.clone(),
+            cgroups,
+            raw_exec,
+            networks.clone(),
+            true,
+        )
+        .map_err(cannot_open())?;
         Ok(DestroyGuard {
             data,
             handle,
             home,
             collectors,
             auditor,
+            networks,
         })
     }
 
@@ -205,12 +221,28 @@ impl DestroyGuard {
     /// # Errors
     /// The directory cannot be read.
     pub fn plugin_tasks(&self) -> Result<Vec<String>, DestroyError> {
-        match enter(self.handle.as_fd(), "plugin-tasks") {
+        self.launches("plugin-tasks", unfinished)
+    }
+
+    /// The launches that may have a container of an engine.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn containers(&self) -> Result<Vec<String>, DestroyError> {
+        self.launches("docker", docker::unfinished)
+    }
+
+    fn launches(
+        &self,
+        name: &str,
+        read: impl FnOnce(OwnedFd) -> io::Result<Vec<String>>,
+    ) -> Result<Vec<String>, DestroyError> {
+        match enter(self.handle.as_fd(), name) {
             Err(Errno::NOENT) => Ok(Vec::new()),
             dir => dir
                 .map_err(io::Error::from)
-                .and_then(unfinished)
-                .map_err(cannot("read plugin-tasks")),
+                .and_then(read)
+                .map_err(cannot(format!("read {name}"))),
         }
     }
 
@@ -258,6 +290,8 @@ impl DestroyGuard {
             return Err(DestroyError::Resists(names.collect()));
         }
         self.remove_things(|_| true)?;
+        let networks = self.networks.remove_host_part();
+        networks.map_err(cannot("remove the bridge of networks"))?;
         let mut names = names(self.path())?;
         names.sort_by_key(|name| OURS.iter().position(|ours| name == ours));
         for name in names {
@@ -304,8 +338,16 @@ fn is_made(thing: &Thing) -> bool {
     match (thing.kind, &thing.named_after) {
         (Kind::Process, NamedAfter::Launch(_) | NamedAfter::Plugin(_))
         | (Kind::Cgroup, NamedAfter::Launch(_))
-        | (Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
-        (Kind::Process | Kind::Cgroup | Kind::Mount | Kind::Directory | Kind::Socket, _) => false,
+        | (Kind::Network | Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
+        (
+            Kind::Process
+            | Kind::Cgroup
+            | Kind::Network
+            | Kind::Mount
+            | Kind::Directory
+            | Kind::Socket,
+            _,
+        ) => false,
     }
 }
 

@@ -79,10 +79,13 @@ fn start() -> DriverEffect {
             cpu_shares: 0,
             memory_limit: 0,
             memory_reserved: 0,
+            cores: [].into(),
             logs: LogConfig::default(),
             reserved: Default::default(),
             device_env: BTreeMap::new(),
             profile: None,
+            container: None,
+            network: None,
         }),
     })
 }

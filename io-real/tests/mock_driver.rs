@@ -33,10 +33,13 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         cpu_shares: 100,
         memory_limit: 0,
         memory_reserved: 0,
+        cores: [].into(),
         logs: LogConfig::default(),
         reserved: Reserved::default(),
         device_env: BTreeMap::new(),
         profile: None,
+        container: None,
+        network: None,
     }
 }
 

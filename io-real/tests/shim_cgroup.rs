@@ -30,9 +30,11 @@ fn task_joins_its_groups_with_their_limits() {
         memory_reserved: Some(32 << 20),
         no_swap: true,
         processes: Some(100),
+        cores: [0].into(),
     };
     let group = groups.create("one.task", &limits);
-    let counted = usize::from(Path::new("/sys/fs/cgroup/pids").is_dir());
+    let there = |name| usize::from(Path::new("/sys/fs/cgroup").join(name).is_dir());
+    let counted = there("pids") + there("cpuset");
     match groups.groups.version() {
         Version::V1 => assert_eq!((group.procs.len(), &group.kill), (2 + counted, &None)),
         Version::Hybrid => assert!(group.procs.len() == 3 + counted && group.kill.is_some()),
@@ -57,6 +59,121 @@ fn task_joins_its_groups_with_their_limits() {
     groups.groups.remove("one.task").unwrap();
     groups.groups.remove("one.task").unwrap();
     assert!(groups.groups.list().unwrap().is_empty());
+}
+
+/// The cores that a process may run on.
+fn cores_of(pid: i32) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.unwrap().trim().to_owned()
+}
+
+/// Groups, if this machine can keep its first two cores apart.
+fn with_two_cores(test: &str) -> Option<Groups> {
+    let groups = Groups::new(test)?;
+    if !Path::new("/sys/fs/cgroup/cpuset").is_dir() || !cores_of(1).starts_with("0-") {
+        eprintln!("skipped: no sets of processors, or only one processor");
+        return None;
+    }
+    Some(groups)
+}
+
+#[test]
+fn task_with_own_cores_has_them_alone() {
+    let Some(groups) = with_two_cores("cores") else {
+        return;
+    };
+    let all = cores_of(1);
+    let rig = Rig::new();
+    let (pid, go) = (fifo(&rig, "pid"), fifo(&rig, "go"));
+    let script = "sleep 1000 & echo $! > pid; read x < go; kill $!";
+    let sharing = groups.create("sharing.task", &Limits::default());
+    let live = rig.start(&within(&sharing, Task::sh(1, script))).unwrap();
+    let child: i32 = receive(&pid).parse().unwrap();
+    assert_eq!(cores_of(child), all);
+    let own = Limits {
+        cores: [0].into(),
+        ..Limits::default()
+    };
+    let pinned = groups.create("pinned.task", &own);
+    assert!(!cores_of(child).starts_with('0'), "{}", cores_of(child));
+    let other = Rig::new();
+    let list = "grep Cpus_allowed_list /proc/self/status";
+    let exit = other.run(&within(&pinned, Task::sh(1, list)));
+    assert_eq!(exit.code, Some(0));
+    assert!(
+        other.stdout().trim().ends_with(":\t0"),
+        "{}",
+        other.stdout()
+    );
+    assert_eq!(groups.groups.find("pinned.task").unwrap(), pinned);
+    groups.groups.remove("pinned.task").unwrap();
+    assert_eq!(cores_of(child), all);
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(finish(&live).code, Some(0));
+}
+
+#[test]
+fn cores_are_shared_again_after_a_crash() {
+    let Some(groups) = with_two_cores("crash") else {
+        return;
+    };
+    let own = Limits {
+        cores: [0].into(),
+        ..Limits::default()
+    };
+    groups.create("sharing.task", &Limits::default());
+    let shared = format!("/sys/fs/cgroup/cpuset/{}/shared/cpuset.cpus", groups.parent);
+    let before = fs::read_to_string(&shared).unwrap();
+    groups.create("pinned.task", &own);
+    assert_ne!(fs::read_to_string(&shared).unwrap(), before);
+    // What an agent leaves that dies right after the group went.
+    fs::remove_dir(format!(
+        "/sys/fs/cgroup/cpuset/{}/pinned.task",
+        groups.parent
+    ))
+    .unwrap();
+    assert_ne!(fs::read_to_string(&shared).unwrap(), before);
+    let next = Cgroups::detect(&groups.parent).unwrap().unwrap();
+    next.share_cores().unwrap();
+    assert_eq!(fs::read_to_string(&shared).unwrap(), before);
+}
+
+#[test]
+fn changes_of_cores_under_load_leave_no_task_outside_its_own() {
+    let Some(groups) = with_two_cores("load") else {
+        return;
+    };
+    let rig = Rig::new();
+    let go = fifo(&rig, "go");
+    let script =
+        "(while :; do /bin/true; done) & (while :; do /bin/true; done) & read x < go; kill -9 0";
+    let sharing = groups.create("sharing.task", &Limits::default());
+    let live = rig.start(&within(&sharing, Task::sh(1, script))).unwrap();
+    let all = cores_of(1);
+    for change in 0..500_u32 {
+        let core = change % 2;
+        let own = Limits {
+            cores: [core].into(),
+            ..Limits::default()
+        };
+        groups.create("pinned.task", &own);
+        for pid in groups.groups.members("sharing.task").unwrap() {
+            // It may have ended meanwhile, and a new one is at least as confined.
+            if let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) {
+                let list = format!("Cpus_allowed_list:\t{all}\n");
+                let own = format!("Cpus_allowed_list:\t{core}\n");
+                assert!(
+                    !status.contains(&list) && !status.contains(&own),
+                    "{status}"
+                );
+            }
+        }
+        groups.groups.remove("pinned.task").unwrap();
+    }
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(finish(&live).signal, Some(9));
 }
 
 #[test]

@@ -42,6 +42,7 @@ use drover_io_real::hooks::Hooks;
 use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
+use drover_io_real::network::{Bridge, Networks};
 use drover_io_real::plugins::Plugins;
 use drover_io_real::transfers::Transfers;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -107,8 +108,10 @@ impl World {
             AgentHandle::new(Arc::new(File::open(&root).unwrap().into()));
         let issuer = Issuer::new(Key::of(File::open(dir.path()).unwrap().as_fd()).unwrap());
         let inbox = Inbox::new(inbox);
+        let own = File::open(dir.path()).unwrap().into();
+        let networks = Networks::new(own, dir.path().to_owned(), Bridge::default());
         let hooks = Hooks::new(
-            dirs,
+            (dirs, networks),
             inbox,
             devices,
             artifacts,

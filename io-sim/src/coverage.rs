@@ -239,6 +239,7 @@ impl Coverage {
                     | AllocTimer::Health
                     | AllocTimer::Check
                     | AllocTimer::MaxRunDuration
+                    | AllocTimer::NetworkRetry
                     | AllocTimer::DestroyRetry => self.alloc(alloc, alloc_timer(&timer)),
                 }
             }
@@ -361,6 +362,7 @@ fn alloc_timer(timer: &AllocTimer) -> &'static str {
         AllocTimer::Health => "time of health",
         AllocTimer::Check => "time of the next check",
         AllocTimer::MaxRunDuration => "time of the longest run",
+        AllocTimer::NetworkRetry => "time of the next removal of the network",
         AllocTimer::DestroyRetry => "time of the next try",
         AllocTimer::Task(..) => "time of a task",
     }

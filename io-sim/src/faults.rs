@@ -163,6 +163,8 @@ kinds! {
     LateStatistics = "statistics come late",
     /// A driver or a plugin measures what cannot be.
     OddStatistics = "statistics cannot be believed",
+    /// A network cannot be made, and a part of it is there.
+    HalfNetwork = "the network is made by half",
 }
 
 impl Fault {

@@ -46,6 +46,7 @@ mod identities;
 mod inbox;
 mod machine;
 mod names;
+pub mod network;
 mod point;
 mod process;
 pub mod rehearse;

@@ -565,7 +565,7 @@ fn driver_info(healthy: bool) -> DriverInfo {
     }
 }
 
-/// The node of simulated worlds: two names of the mock driver, and few ports.
+/// The node of simulated worlds: two names of the mock driver, few ports, and few addresses.
 pub fn node() -> Node {
     let drivers = ["mock_driver", "mock"].map(|name| (name.to_owned(), driver_info(true)));
     Node {
@@ -576,6 +576,9 @@ pub fn node() -> Node {
         drivers: drivers.into_iter().collect(),
         dynamic_ports: (20_000, 20_009),
         address: "127.0.0.1".to_owned(),
+        network_modes: ["bridge", "none"].map(str::to_owned).into(),
+        // Few, so that somebody has the one that is tried first.
+        bridge_subnet: "172.26.64.0/27".parse().unwrap_or_default(),
         ..Node::default()
     }
 }

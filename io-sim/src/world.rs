@@ -25,6 +25,7 @@ use crate::identities::Tokens;
 use crate::inbox::{Delivery, Inbox, Source};
 use crate::machine::Machine;
 use crate::names::Names;
+use crate::network::Networks;
 use crate::point::Point;
 use crate::process::Process;
 use crate::remote::Remotes;
@@ -109,6 +110,8 @@ pub struct World {
     pub disk: Disk,
     /// The directories.
     pub dirs: Dirs,
+    /// The networks of allocations.
+    pub networks: Networks,
     /// The directories of volumes that were made.
     pub volumes: BTreeSet<VolumeId>,
     /// What happened.
@@ -166,6 +169,7 @@ impl World {
             faults: Faults::none(),
             disk: Disk::default(),
             dirs: Dirs::default(),
+            networks: Networks::default(),
             volumes: BTreeSet::new(),
             trace: Trace::default(),
             names: Names::default(),
@@ -439,18 +443,19 @@ impl World {
         }
     }
 
-    /// When the last work in a directory ends that is to be removed: removing it waits for that.
+    /// When the last work in a directory or at a network ends that is to be removed: removing it waits for that.
     fn work_before(&self, removal: &Later) -> Option<Instant> {
         let removed = match removal {
-            Later::Hook(Asked {
-                alloc,
-                work: HookWork::RemoveAllocDir(_),
-                ..
-            }) => alloc,
+            Later::Hook(asked) => asked,
             _ => return None,
         };
-        let works_there = |due: &Due| match &due.what {
-            Later::Hook(it) => it.alloc == *removed && hooks::of(&it.work).delays_removal(),
+        let works_there = |due: &Due| match (&due.what, &removed.work) {
+            (Later::Hook(it), HookWork::RemoveAllocDir(_)) => {
+                it.alloc == removed.alloc && hooks::of(&it.work).delays_removal()
+            }
+            (Later::Hook(it), HookWork::RemoveNetwork(_)) => {
+                it.alloc == removed.alloc && matches!(it.work, HookWork::BuildNetwork(_))
+            }
             _ => false,
         };
         let there = self.later.iter().filter(|(_, due)| works_there(due));
@@ -563,6 +568,7 @@ impl World {
     pub(crate) fn rebooted(&mut self) {
         self.later.clear();
         self.dirs.rebooted();
+        self.networks.rebooted();
         for process in self.processes.values_mut() {
             if process.alive {
                 process.alive = false;

@@ -238,6 +238,9 @@ pub trait GroupWords: Sized {
     /// The same, registered as this service at this port.
     #[must_use]
     fn registers(self, name: &str, port: &str) -> Self;
+    /// The same with a network of this mode.
+    #[must_use]
+    fn network(self, mode: &str) -> Self;
     /// The same with this port.
     #[must_use]
     fn static_port(self, label: &str, number: i64) -> Self;
@@ -314,6 +317,11 @@ impl GroupWords for TaskGroup {
 
     fn registers(mut self, name: &str, port: &str) -> TaskGroup {
         self.services.push(registered(name, port));
+        self
+    }
+
+    fn network(mut self, mode: &str) -> TaskGroup {
+        network(&mut self).mode = mode.to_owned();
         self
     }
 

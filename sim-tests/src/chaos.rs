@@ -25,6 +25,7 @@ use crate::build::{
 };
 use crate::clock::{by_the_clock, launches_by_hand};
 use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
+use crate::policies::{namespaces, vary_policies};
 use crate::theme::Theme;
 use crate::volume_acts::volumes;
 
@@ -91,6 +92,9 @@ pub fn script(seed: u64) -> Script {
         }
     }
     volumes(&mut dice, &mut jobs, &mut acts);
+    networks(&mut dice, &mut jobs);
+    vary_policies(&mut dice, &mut jobs);
+    namespaces(&mut dice, &mut jobs, &mut acts);
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
@@ -110,6 +114,23 @@ pub fn script(seed: u64) -> Script {
         then: Span::secs(120),
         has,
         ..Script::default()
+    }
+}
+
+/// In some worlds groups have networks of their own.
+fn networks(dice: &mut Dice, jobs: &mut [Job]) {
+    if dice.below(4, "networks", "") != 1 {
+        return;
+    }
+    for job in jobs {
+        let mode = dice.one_of(&["bridge", "host", "bridge", "none"], "network", &job.id);
+        for group in &mut job.task_groups {
+            let has_ports = group.networks.iter().any(|network| {
+                !network.reserved_ports.is_empty() || !network.dynamic_ports.is_empty()
+            });
+            let mode = mode.filter(|mode| *mode != "none" || !has_ports);
+            *group = group.clone().network(mode.unwrap_or("bridge"));
+        }
     }
 }
 

@@ -56,7 +56,7 @@ fn preempting_alloc_names_claims_and_holders() {
         let waits = ungranted(sim, "high");
         let ports = waits
             .iter()
-            .filter(|it| it.claim == Claim::Port(8080))
+            .filter(|it| matches!(it.claim, Claim::Port(_, 8080)))
             .count();
         let devices = waits
             .iter()

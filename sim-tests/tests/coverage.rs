@@ -40,6 +40,7 @@ const UNCOUNTED: &[Property] = &[
     Property::ForgottenLaunchIsNotRecovered,
     Property::UnchangedRecordIsNotWritten,
     Property::FetchedDiskIsNotHiddenByLocalDisk,
+    Property::NetworkHasOneHolder,
     Property::NoLivelock,
     Property::NoPanic,
     Property::SpuriousTimeoutChangesNothing,

@@ -130,6 +130,15 @@ fn head(cx: &Context, whole: &Alloc, verbose: bool) -> String {
 
 fn addresses(cx: &mut Context, alloc: &Alloc) -> Result<(), Failure> {
     let ports = &alloc.allocated_resources.shared.ports;
+    if let Some(network) = &alloc.network_status
+        && !network.interface_name.is_empty()
+    {
+        let words = format!(
+            "\nAllocation Network:\nAddress = {} ({})",
+            network.address, network.interface_name
+        );
+        cx.screen.print_line(&words)?;
+    }
     if ports.is_empty() {
         return Ok(());
     }

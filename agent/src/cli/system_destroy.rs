@@ -35,6 +35,7 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
         .iter()
         .map(|process| format!("{} ({})", process.name, process.program))
         .collect();
+    refuse_containers(&path, &doomed.containers().map_err(failed)?)?;
     refuse_running(
         &path,
         &names,
@@ -57,6 +58,20 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     cx.screen
         .print_line(&format!("{}: {words}", path.display()))?;
     Ok(0)
+}
+
+/// Fails if there are containers, which only an agent can end.
+fn refuse_containers(path: &Path, launches: &[String]) -> Result<(), Failure> {
+    if launches.is_empty() {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Failure::new(format!(
+        "there are containers of tasks, with these words in their names: {}\n\
+         Start the agent in {path} again, stop their jobs, stop the agent; or remove them with docker rm -f, and the \
+         files of these names in {path}/docker. Nothing was removed.",
+        launches.join(", ")
+    )))
 }
 
 /// Fails if tasks run that are not to be ended, or that nobody here can end.

@@ -239,6 +239,7 @@ mod tests {
         assert_eq!(config.client.node.meta["rack"], "r1");
         assert_eq!(config.client.node.reserved.cores.len(), 2);
         assert_eq!(config.client.node.reserved.mhz, 500);
+        assert_eq!(config.client.node.reserved_ports[""], [(22, 22)]);
         assert_eq!(config.client.node.reserved.amounts.memory, 512);
         let overcommit = config.client.node.overcommit;
         assert_eq!((overcommit.cpu, overcommit.memory), (150, 100));
@@ -249,7 +250,6 @@ mod tests {
             "advertise",
             "ui",
             "client.server_join",
-            "client.reserved.reserved_ports",
             "server.bootstrap_expect",
         ];
         for name in ignored {

@@ -44,7 +44,7 @@ const PROBES_ELSEWHERE: &[&str] = &["consul", "host_volume_plugins", "secrets_pl
 const DRIVERS_ELSEWHERE: &[&str] = &["docker", "java", "qemu"];
 
 /// The drivers of this agent.
-pub(super) const DRIVERS: &[&str] = &["raw_exec", "exec", "mock_driver", "mock"];
+pub(super) const DRIVERS: &[&str] = &["raw_exec", "exec", "docker", "mock_driver", "mock"];
 
 /// What is said where options are a block, which has no room for names with dots.
 pub(super) const OPTIONS: &str = "options are written as options = { … }";
@@ -284,7 +284,7 @@ mod tests {
         let off = config.wants_probe("env_gce", true).unwrap_err();
         assert!(off.starts_with("off; fingerprint \"env_gce\""), "{off}");
         let drivers: Vec<&str> = config.denied_drivers().map(|(name, _)| name).collect();
-        assert_eq!(drivers, ["exec", "mock_driver", "mock"]);
+        assert_eq!(drivers, ["exec", "docker", "mock_driver", "mock"]);
     }
 
     #[test]

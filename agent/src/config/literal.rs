@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use drover_core::model::value::Value;
-use drover_core::text::quote;
+use drover_core::text::{parse_duration, quote};
+use drover_core::time::Span;
 use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Attribute, Body, Structure};
 use hcl_edit::template::{Element, Template};
@@ -95,6 +96,43 @@ impl Fields {
                 .collect(),
             Some(other) => Err(format!("{name}: a map is needed, not {}", other.kind())),
         }
+    }
+
+    /// A block that may be there once.
+    pub(super) fn block(&mut self, name: &'static str) -> Result<Option<Fields>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Map(map)) => Ok(Some(of_map(map))),
+            Some(Value::List(mut items)) => match (items.pop(), items.is_empty()) {
+                (None, _) => Ok(None),
+                (Some(Value::Map(map)), true) => Ok(Some(of_map(map))),
+                _ => Err(format!("{name}: one block is needed")),
+            },
+            Some(other) => Err(format!("{name}: a block is needed, not {}", other.kind())),
+        }
+    }
+
+    /// A length of time such as `3m`.
+    pub(super) fn span(&mut self, name: &'static str) -> Result<Option<Span>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let span = parse_duration(&text).ok().filter(|span| span.0 >= 0);
+        let wrong = || {
+            format!(
+                "{name}: a duration such as 3m is needed, not {}",
+                quote(&text)
+            )
+        };
+        span.map(Some).ok_or_else(wrong)
+    }
+
+    /// All that is there, as texts.
+    pub(super) fn into_texts(self, name: &str) -> Result<BTreeMap<String, String>, String> {
+        let pairs = self.0.into_iter();
+        pairs
+            .map(|(key, value)| Ok((key, text(name, value)?)))
+            .collect()
     }
 
     /// Takes what is known to have no effect, and says what of it is there.

@@ -13,6 +13,7 @@
 //! }
 //!
 //! plugin "exec" {}                # built in, and on without this block; see `exec`
+//! plugin "docker" {}              # built in, and on without this block; see `docker`
 //!
 //! plugin "nvidia-gpu" {           # built in, and on without this block; every setting is optional
 //!   config {
@@ -29,11 +30,12 @@
 //! }
 //! ```
 //!
-//! [`agent`], [`client`], [`exec`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
+//! [`agent`], [`client`], [`docker`], [`exec`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
 
 pub mod agent;
 mod artifact;
 pub mod client;
+pub mod docker;
 mod driver;
 pub mod exec;
 mod gc;
@@ -54,7 +56,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use drover_core::config::Preemption;
-use drover_core::driver::isolation::EXEC;
+use drover_core::driver::isolation::{DOCKER, EXEC};
 use drover_core::model::device::GroupId;
 use drover_core::text::{nearest, quote};
 use drover_io_real::device::declared::Declared;
@@ -66,6 +68,7 @@ use hcl_edit::structure::{Block, Body};
 
 use agent::AgentConfig;
 use client::ClientConfig;
+use docker::DockerConfig;
 use exec::ExecConfig;
 use literal::{Fields, fields};
 use place::Places;
@@ -98,6 +101,8 @@ pub struct FileConfig {
     pub devices: Vec<Declared>,
     /// How GPUs are looked for; `None`: not at all.
     pub nvidia: Option<NvidiaSettings>,
+    /// What containers are allowed, and which engine makes them.
+    pub docker: DockerConfig,
     /// How tasks of `exec` are kept apart from the host.
     pub exec: ExecConfig,
     /// What is wanted of the node.
@@ -124,6 +129,7 @@ impl Default for FileConfig {
             plugins: Vec::new(),
             devices: Vec::new(),
             nvidia: Some(NvidiaSettings::default()),
+            docker: DockerConfig::default(),
             exec: ExecConfig::default(),
             client: ClientConfig::default(),
             preemption: Preemption::default(),
@@ -212,12 +218,19 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         config.exec = exec::config(config.plugins.remove(at))
             .map_err(|why| format!("plugin {}: {why}", quote(EXEC)))?;
     }
+    if let Some(at) = config.plugins.iter().position(|it| it.file == DOCKER) {
+        config.docker = docker::config(config.plugins.remove(at))
+            .map_err(|why| format!("plugin {}: {why}", quote(DOCKER)))?;
+    }
     if let Some(parts) = config.client.chroot.take() {
         config.exec.settings.parts = parts;
     }
     config.client.drivers.disabled = driver::disabled(&mut config.plugins)?;
     if !config.exec.enabled {
         config.client.drivers.disabled.insert(EXEC.to_owned());
+    }
+    if !config.docker.enabled {
+        config.client.drivers.disabled.insert(DOCKER.to_owned());
     }
     config.client.check_drivers(!config.plugins.is_empty())?;
     config.agent.http_port = ports.flatten();

@@ -12,6 +12,7 @@
 //!     cpu    = 500           # MHz
 //!     memory = 512           # MB
 //!     disk   = 1024          # MB
+//!     reserved_ports = "22,80"   # ports that jobs do not get, at any address
 //!   }
 //!   overcommit {             # how much of the rest tasks may ask for together, in percent
 //!     cpu    = 200
@@ -21,7 +22,10 @@
 //!   host_network "private" { # an address that ports of jobs may name
 //!     interface = "eth1"     # of this interface,
 //!     cidr      = "10.0.0.0/8"   # or in this network, or both
+//!     reserved_ports = "8500-8600"   # ports there that jobs do not get
 //!   }
+//!   bridge_network_name   = "drover"   # of networks of groups
+//!   bridge_network_subnet = "172.26.64.0/20"
 //!   host_volume "data" { path = "/srv/data" }   # see `host_volume`
 //! }
 //! ```
@@ -31,10 +35,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use drover_core::claims::resources::{self, Overcommit};
+use drover_core::model::network;
 use drover_core::model::value::Value;
 use drover_core::model::volume::HostVolume;
 use drover_core::text::quote;
 use drover_io_real::fingerprint::{HostNetwork, Subnet};
+use drover_io_real::network::Bridge;
 use hcl_edit::structure::Block;
 
 use super::literal::{Fields, body, fields};
@@ -50,8 +56,6 @@ const MOST_PERCENT: u64 = 10_000;
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "alloc_dir",
     "alloc_mounts_dir",
-    "bridge_network_name",
-    "bridge_network_subnet",
     "bridge_network_subnet_ipv6",
     "cgroup_parent",
     "cpu_disable_dmidecode",
@@ -88,6 +92,10 @@ pub struct NodeConfig {
     pub host_volumes: BTreeMap<String, HostVolume>,
     /// Where the directories of volumes are made; in the data directory unless given.
     pub host_volumes_dir: Option<PathBuf>,
+    /// The bridge of networks of groups.
+    pub bridge: Bridge,
+    /// Ports that are not given away, by the network of the host; those of the empty name in none.
+    pub reserved_ports: BTreeMap<String, PortRanges>,
     /// The interface at which tasks are reached.
     pub network_interface: Option<String>,
     /// How many processes and threads a task has at most; no limit if that is 0.
@@ -116,9 +124,31 @@ pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
         meta: given.text_map("meta")?,
         network_interface: given.text("network_interface")?,
         pids_limit: pids_limit(given)?,
+        bridge: bridge(given)?,
         host_volumes_dir: host_volume::dir(given)?,
         ..NodeConfig::default()
     })
+}
+
+/// The bridge of networks of groups: its name and its addresses.
+fn bridge(given: &mut Fields) -> Result<Bridge, String> {
+    let mut bridge = Bridge::default();
+    if let Some(name) = given.text("bridge_network_name")? {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || name.len() > 15 || !name.chars().all(plain) {
+            let name = quote(&name);
+            return Err(format!(
+                "client: bridge_network_name: {name} is no name of an interface: 1 to 15 letters, digits, _ and -"
+            ));
+        }
+        bridge.name = name;
+    }
+    if let Some(text) = given.text("bridge_network_subnet")? {
+        let subnet: Result<network::Subnet, _> = text.parse();
+        bridge.subnet = subnet
+            .map_err(|why| format!("client: bridge_network_subnet: {}: {why}", quote(&text)))?;
+    }
+    Ok(bridge)
 }
 
 fn pids_limit(given: &mut Fields) -> Result<Option<u64>, String> {
@@ -139,14 +169,19 @@ impl NodeConfig {
     ) -> Result<bool, String> {
         match block.ident.as_str() {
             "meta" => self.meta.extend(meta(block)?),
-            "reserved" => self.reserved = reserved(block, ignored)?,
+            "reserved" => {
+                let (reserved, ports) = reserved(block)?;
+                self.reserved = reserved;
+                self.reserve_ports("", ports);
+            }
             "overcommit" => self.overcommit = overcommit(block)?,
             "host_network" => {
-                let network = host_network(block)?;
+                let (network, ports) = host_network(block)?;
                 if self.host_networks.iter().any(|it| it.name == network.name) {
                     let name = quote(&network.name);
                     return Err(format!("client: host_network {name} is there twice"));
                 }
+                self.reserve_ports(&network.name, ports);
                 self.host_networks.push(network);
             }
             "host_volume" => host_volume::add(&mut self.host_volumes, block)?,
@@ -160,6 +195,36 @@ impl NodeConfig {
         }
         Ok(true)
     }
+}
+
+impl NodeConfig {
+    fn reserve_ports(&mut self, network: &str, ports: PortRanges) {
+        if !ports.is_empty() {
+            self.reserved_ports.insert(network.to_owned(), ports);
+        }
+    }
+}
+
+/// Ports, each from the first to the last number.
+pub type PortRanges = Vec<(u16, u16)>;
+
+/// `22,80,8500-8600`
+fn port_ranges(text: &str, about: &str) -> Result<PortRanges, String> {
+    let parts = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u16>().ok();
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first > 0 && first <= last => Ok((first, last)),
+            _ => {
+                let part = quote(part);
+                Err(format!(
+                    "{about}: reserved_ports: {part} is not as \"22,8500-8600\" is"
+                ))
+            }
+        }
+    };
+    parts.map(range).collect()
 }
 
 fn meta(block: &Block) -> Result<BTreeMap<String, String>, String> {
@@ -178,7 +243,7 @@ fn meta(block: &Block) -> Result<BTreeMap<String, String>, String> {
     body(&block.body)?.into_iter().map(text).collect()
 }
 
-fn reserved(block: &Block, ignored: &mut Vec<String>) -> Result<Reserved, String> {
+fn reserved(block: &Block) -> Result<(Reserved, PortRanges), String> {
     let mut given = fields(&block.body)?;
     let mut amount = |name: &'static str| {
         let value = given.number(name)?.unwrap_or(0);
@@ -190,15 +255,15 @@ fn reserved(block: &Block, ignored: &mut Vec<String>) -> Result<Reserved, String
         disk: amount("disk")?,
     };
     let cores = given.text("cores")?.unwrap_or_default();
-    for name in given.ignore(&["reserved_ports"]) {
-        ignored.push(format!("client.reserved.{name}"));
-    }
+    let ports = given.text("reserved_ports")?.unwrap_or_default();
+    let ports = port_ranges(&ports, "client: reserved")?;
     given.nothing_else("client: reserved")?;
-    Ok(Reserved {
+    let reserved = Reserved {
         cores: core_set(&cores)?,
         mhz,
         amounts,
-    })
+    };
+    Ok((reserved, ports))
 }
 
 /// How much may be asked for of what there is: all of it unless given, and never less.
@@ -254,7 +319,7 @@ fn core_set(text: &str) -> Result<BTreeSet<u32>, String> {
     Ok(cores)
 }
 
-fn host_network(block: &Block) -> Result<HostNetwork, String> {
+fn host_network(block: &Block) -> Result<(HostNetwork, PortRanges), String> {
     let name = label(block)?.to_owned();
     let about = format!("client: host_network {}", quote(&name));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -270,18 +335,21 @@ fn host_network(block: &Block) -> Result<HostNetwork, String> {
             format!("{about}: cidr: {text} is no network, as \"10.0.0.0/8\" is")
         })?),
     };
-    // Ports that nobody gives away are none of the network's.
-    given.text("reserved_ports")?;
+    let ports = given.text("reserved_ports")?.unwrap_or_default();
+    let ports = port_ranges(&ports, &about)?;
     given.nothing_else(&about)?;
     if interface.is_none() && subnet.is_none() {
         return Err(format!("{about}: needs an interface or a cidr"));
     }
     match block.body.blocks().next() {
-        None => Ok(HostNetwork {
-            name,
-            interface,
-            subnet,
-        }),
+        None => {
+            let network = HostNetwork {
+                name,
+                interface,
+                subnet,
+            };
+            Ok((network, ports))
+        }
         Some(inner) => Err(format!(
             "{about}: {}",
             unknown("block", inner.ident.as_str(), &[])

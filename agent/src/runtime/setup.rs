@@ -23,6 +23,7 @@ use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
+use drover_io_real::driver::docker::{Docker, Pins, Records};
 use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
@@ -39,6 +40,7 @@ use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
+use drover_io_real::network::{NETWORKS, Networks};
 use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
@@ -175,8 +177,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let open_files = open_files::raise()
         .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
-    let cgroups =
-        cgroups(&data_dir).map_err(|error| SetupError::Io("use control groups", error))?;
+    let reserved = &settings.file.client.node.reserved.cores;
+    let cgroups = cgroups(&data_dir, reserved)
+        .map_err(|error| SetupError::Io("use control groups", error))?;
     let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
     let cgroups = cgroups.map(|groups| groups.with_most_processes(Some(most).filter(|it| *it > 0)));
     if cgroups.is_none() {
@@ -188,10 +191,26 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
     let isolation = settings.file.exec.settings.clone();
     let (of_tasks, to) = (dirs.clone(), inbox.clone());
-    let raw_exec = RawExec::isolating(home, of_tasks, cgroups, open_files, to, isolation);
+    let networks = networks(
+        settings,
+        &data_dir,
+        &opened.saved,
+        !opened.lossy,
+        &mut remarks,
+    )
+    .map_err(|error| SetupError::Io("prepare for networks of allocations", error))?;
+    let within = Some(networks.clone());
+    let raw_exec = RawExec::isolating(home, of_tasks, cgroups, open_files, to, isolation, within);
     let whole = opened.damaged.is_empty();
-    let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
-        .map_err(|error| SetupError::Io("inspect this host", error))?;
+    let auditor = Auditor::new(
+        &data_dir,
+        own,
+        groups,
+        raw_exec.clone(),
+        networks.clone(),
+        whole,
+    )
+    .map_err(|error| SetupError::Io("inspect this host", error))?;
     let wanted = &settings.file.client;
     // What a driver runs that is not wanted any more is nobody's.
     let known = known_launches(&opened.saved, |driver| wanted.drivers.allows(driver));
@@ -204,9 +223,15 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
     let exec = Exec::beside(&raw_exec);
+    let docker = docker(settings, &data_dir, &dirs, inbox.clone())
+        .map_err(|error| SetupError::Io("remember containers", error))?;
+    if let Err(error) = docker.end_unknown(&known, orphans) {
+        remarks.push(format!("cannot look for orphaned containers: {error}"));
+    }
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(raw_exec),
         Arc::new(exec),
+        Arc::new(docker),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
@@ -242,6 +267,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         advertise: settings.http_addr.clone(),
         host_networks: wanted.node.host_networks.clone(),
         network_interface: wanted.node.network_interface.clone(),
+        bridge: wanted.node.bridge.clone(),
+        bridge_hairpin: true,
         reserved_cores: wanted.node.reserved.cores.clone(),
         reserved_compute: wanted.node.reserved.mhz,
         ..fingerprint::Settings::default()
@@ -294,7 +321,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         prober: Prober::new(context, gate),
         volumes: VolumeDirs::new(volumes_dir),
         hooks: Hooks::new(
-            dirs.clone(),
+            (dirs.clone(), networks),
             inbox.clone(),
             devices.clone(),
             artifacts,
@@ -325,6 +352,30 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         plugins,
         auditor,
     })
+}
+
+/// What makes containers. It looks for an engine when somebody listens to it, and not before.
+fn docker(
+    settings: &Settings,
+    data_dir: &DataDir,
+    dirs: &AllocDirs,
+    inbox: Inbox,
+) -> io::Result<Docker> {
+    let records = Records::new(data_dir.own("docker", None)?)?;
+    let place = std::path::absolute(data_dir.path().join("docker-mounts"))?;
+    let pins = Pins::new(data_dir.own("docker-mounts", None)?, place)?;
+    let mut wanted = settings.file.docker.settings.clone();
+    let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
+    wanted.pids_limit = Some(most).filter(|most| *most > 0);
+    let root = std::path::absolute(data_dir.alloc_root())?;
+    Ok(Docker::new(
+        wanted,
+        records,
+        pins,
+        dirs.clone(),
+        root,
+        inbox,
+    ))
 }
 
 /// Who tells operators what happens; what happens reaches it from here on.
@@ -358,8 +409,12 @@ fn issuer(data_dir: &DataDir) -> io::Result<Issuer> {
 
 /// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
 /// say whose they are.
-fn cgroups(data_dir: &DataDir) -> io::Result<Option<Cgroups>> {
-    let found = Cgroups::detect(CGROUP_PARENT)?;
+fn cgroups(data_dir: &DataDir, reserved: &BTreeSet<u32>) -> io::Result<Option<Cgroups>> {
+    let found = Cgroups::detect(CGROUP_PARENT)?.map(|groups| groups.reserving(reserved));
+    if let Some(groups) = &found {
+        // An agent that died may have left what nobody uses any more.
+        groups.share_cores()?;
+    }
     let mark = data_dir.mark()?;
     // A mark that cannot be read again as it was would name another directory.
     let readable = mark.path.to_str().is_some();
@@ -367,6 +422,29 @@ fn cgroups(data_dir: &DataDir) -> io::Result<Option<Cgroups>> {
         true => groups.marked(mark.to_string()),
         false => groups,
     }))
+}
+
+/// The networks of allocations of their own. What is left of allocations that nobody knows is removed, unless the
+/// state was lost.
+fn networks(
+    settings: &Settings,
+    data_dir: &DataDir,
+    saved: &Saved,
+    whole: bool,
+    remarks: &mut Vec<String>,
+) -> io::Result<Networks> {
+    let dir = data_dir.own(NETWORKS, None)?;
+    let bridge = settings.file.client.node.bridge.clone();
+    let networks = Networks::new(dir, data_dir.path().join(NETWORKS), bridge);
+    let known = saved.allocs.values();
+    let addresses = known.filter_map(|alloc| alloc.address()).collect();
+    let is_known = |alloc| saved.allocs.contains_key(&alloc);
+    if whole && let Err(error) = networks.remove_unknown(is_known, &addresses) {
+        remarks.push(format!(
+            "cannot clear away networks of allocations that nobody knows: {error}"
+        ));
+    }
+    Ok(networks)
 }
 
 /// Who fetches what tasks need.
@@ -511,6 +589,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into(),
         host_volumes: settings.file.client.node.host_volumes.clone(),
+        bridge_subnet: settings.file.client.node.bridge.subnet,
+        reserved_ports: settings.file.client.node.reserved_ports.clone(),
         address: Ipv4Addr::LOCALHOST.to_string(),
         ..NodeModel::default()
     };
@@ -528,6 +608,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.reserved = settings.file.client.node.reserved.amounts;
     config.overcommit = settings.file.client.node.overcommit;
     config.exec = settings.file.exec.policy.clone();
+    config.docker = settings.file.docker.policy.clone();
     let namespaces = settings.file.agent.namespaces.iter();
     config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
     config.consul_services = settings.file.client.consul_services;

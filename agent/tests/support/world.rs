@@ -47,6 +47,8 @@ impl World {
     pub fn launches(&self) -> Vec<String> {
         let pids = shims(self.0.path());
         let mut found: Vec<String> = pids.iter().flat_map(|pid| launches_of(pid)).collect();
+        // The set of processors that all tasks without cores of their own have in common.
+        found.retain(|name| name != "shared");
         found.sort();
         found.dedup();
         found

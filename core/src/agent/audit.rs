@@ -84,6 +84,8 @@ impl View<'_> {
             AllocPhase::Finished => {
                 !record.destroying
                     || alloc.tasks().iter().any(TaskRunner::has_remains)
+                    || alloc.deadline().is_some()
+                    || self.is_in_flight(alloc.network_awaited())
                     || self.awaits_cleaning(record.id)
             }
             AllocPhase::Destroyed => true,

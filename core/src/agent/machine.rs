@@ -24,7 +24,7 @@
 //!   its own (`plugin FILE`); what it finds is listened to from then on
 //!   (`Machine::watch_found_plugins`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,9 @@ const MAX_EVENTS: usize = 10;
 pub struct Machine {
     /// What was known before anybody was asked.
     first: BTreeMap<String, String>,
+    /// The network modes that were known before.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    first_modes: BTreeSet<String>,
     fingerprints: Fingerprints,
     drivers: Drivers,
     devices: Devices,
@@ -91,6 +94,7 @@ impl Machine {
         cx.shared.fingerprint_pending = !fingerprints.is_fingerprinted();
         Machine {
             first: cx.config.node.attributes.clone(),
+            first_modes: cx.config.node.network_modes.clone(),
             fingerprints,
             drivers: Drivers::new(&cx.config.drivers),
             devices: Devices::new(&cx.config.device_plugins),
@@ -348,5 +352,7 @@ impl Machine {
         }
         node.attributes = attributes;
         node.host_volumes = self.volumes.on_node();
+        node.network_modes = self.fingerprints.network_modes();
+        node.network_modes.extend(self.first_modes.iter().cloned());
     }
 }

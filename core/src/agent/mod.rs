@@ -499,7 +499,9 @@ impl Agent {
             None => false,
             Some(ShutdownMode::KeepTasks) => true,
             Some(ShutdownMode::StopTasks) => {
-                self.allocs.values().all(|alloc| alloc.record().finished)
+                let ended =
+                    |alloc: &AllocRunner| alloc.record().finished && !alloc.removes_network();
+                self.allocs.values().all(ended)
             }
         };
         // What is not saved is found again by the next agent, and a disk that is full keeps nobody.

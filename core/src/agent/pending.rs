@@ -71,6 +71,8 @@ pub enum AllocWait {
     Fingerprint,
     /// Claims that are not granted yet.
     Claims(Vec<Ungranted>),
+    /// The removal of its network.
+    Network,
     /// Its removal.
     Removal,
     /// The removal of others, which goes first.
@@ -159,6 +161,7 @@ impl fmt::Display for AllocWait {
                 }
                 Ok(())
             }
+            AllocWait::Network => f.write_str("the removal of its network"),
             AllocWait::Removal => f.write_str("its removal"),
             AllocWait::OtherRemovals => f.write_str("the removal of others"),
         }
@@ -253,6 +256,7 @@ impl Agent {
                 })
             }
             AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some(AllocWait::Removal),
+            AllocPhase::Finished if alloc.may_remove_network() => Some(AllocWait::Network),
             AllocPhase::Tasks(_) | AllocPhase::Finished | AllocPhase::Destroyed => None,
         };
         if let Some(wait) = wait {

@@ -163,7 +163,7 @@ fn registered(
     let (host, port) = endpoint(alloc, &node.address, port, mode, network)?;
     let name = Some(text(service.name)).filter(|name| is_name(name))?;
     let address = match service.address {
-        "" => host.to_owned(),
+        "" => host.into_owned(),
         given => text(given),
     };
     let owner = match task {

@@ -1,10 +1,11 @@
 //! Claims: what of a node has a bounded number of owners, which allocation holds it, and who waits for whom.
 //!
-//! Each of these has one holder: the *slot* of a copy (job, group, index), a *port* of the host, an
-//! instance of a *device*, a *core*. CPU, memory and disk space have as many as fit ([`resources`]).
+//! Each of these has one holder: the *slot* of a copy (job, group, index), a *port* of an address of the host, an
+//! *address* behind the node's bridge, an instance of a *device*, a *core*. CPU, memory and disk space have as many
+//! as fit ([`resources`]).
 //!
-//! An allocation claims all of its own when it is placed, and holds them until it is *gone*: its run is over
-//! and nothing of it can be alive. One that is told to end holds on until then, and so does what could not be
+//! An allocation claims all of its own when it is placed, and holds them until it is *gone*: its run is over,
+//! nothing of it can be alive, and its network is removed. One that is told to end holds on until then, and so does what could not be
 //! killed.
 //!
 //! **An allocation starts when all its claims are granted, and nothing else decides that.** Who is older is
@@ -33,16 +34,19 @@ use self::resources::{Amounts, Capacity};
 use crate::device::choose;
 use crate::ids::{AllocId, Slot};
 use crate::model::device::GroupId;
+use crate::model::network::Ipv4;
 use crate::model::remote::RemotePrevious;
-use crate::store::record::AllocRecord;
+use crate::store::record::{AllocRecord, AssignedPort};
 
 /// Something with one owner at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Claim {
     /// The place of one copy of a group.
     Slot(Slot),
-    /// A port of the host.
-    Port(u16),
+    /// A port of an address of the host.
+    Port(Arc<str>, u16),
+    /// An address behind the node's bridge.
+    Address(Ipv4),
     /// An instance of a device.
     Device(GroupId, String),
     /// A core of the processors.
@@ -59,7 +63,11 @@ impl Claim {
     /// Whether several hold some of it, as much as there is.
     pub fn is_counted(&self) -> bool {
         match self {
-            Claim::Slot(..) | Claim::Port(_) | Claim::Device(..) | Claim::Core(_) => false,
+            Claim::Slot(..)
+            | Claim::Port(..)
+            | Claim::Address(_)
+            | Claim::Device(..)
+            | Claim::Core(_) => false,
             Claim::Cpu | Claim::Memory | Claim::Disk => true,
         }
     }
@@ -69,7 +77,8 @@ impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Claim::Slot(slot) => write!(f, "slot {slot}"),
-            Claim::Port(port) => write!(f, "port {port}"),
+            Claim::Port(_, port) => write!(f, "port {port}"),
+            Claim::Address(address) => write!(f, "address {address}"),
             Claim::Device(group, id) => write!(f, "device {group} {id}"),
             Claim::Core(id) => write!(f, "core {id}"),
             Claim::Cpu => f.write_str("CPU"),
@@ -125,7 +134,8 @@ pub fn is_same_slot(one: &AllocRecord, other: &AllocRecord) -> bool {
 /// Everything that an allocation claims of which there is one.
 pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
     let slot = Claim::Slot(alloc.slot());
-    let ports = alloc.ports.iter().map(|port| Claim::Port(port.value));
+    let ports = alloc.ports.iter().map(port);
+    let address = alloc.address().map(Claim::Address);
     let devices = alloc.devices.iter().flat_map(|assigned| {
         let of_group = |id: &String| Claim::Device(assigned.group.clone(), id.clone());
         assigned.ids.iter().map(of_group)
@@ -134,15 +144,25 @@ pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
     let cores = cores.map(|id| Claim::Core(*id));
     core::iter::once(slot)
         .chain(ports)
+        .chain(address)
         .chain(devices)
         .chain(cores)
+}
+
+/// The claim of a port that an allocation holds.
+pub fn port(port: &AssignedPort) -> Claim {
+    Claim::Port(port.host_ip.as_str().into(), port.value)
 }
 
 /// What two allocations claim both, of which there is one.
 pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
     let holds = |claim: &Claim| match claim {
         Claim::Slot(..) => is_same_slot(one, other),
-        Claim::Port(port) => other.ports.iter().any(|held| held.value == *port),
+        Claim::Port(address, port) => {
+            let mut held = other.ports.iter();
+            held.any(|held| held.value == *port && *held.host_ip == **address)
+        }
+        Claim::Address(address) => other.address() == Some(*address),
         Claim::Device(group, id) => {
             let mut held = other.devices.iter();
             held.any(|held| held.group == *group && held.ids.contains(id))
@@ -152,6 +172,7 @@ pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
     };
     let has_some = is_same_slot(one, other)
         || !one.ports.is_empty() && !other.ports.is_empty()
+        || one.network.is_some() && other.network.is_some()
         || !one.devices.is_empty() && !other.devices.is_empty()
         || !one.cores.is_empty() && !other.cores.is_empty();
     match has_some {
@@ -206,6 +227,9 @@ fn both_of(one: Amounts, other: Amounts) -> impl Iterator<Item = Claim> {
     shared.map(|(claim, _)| claim)
 }
 
+/// Ports of the host: the address, and the number.
+pub type Ports = BTreeSet<(Arc<str>, u16)>;
+
 /// What a number of allocations hold together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
@@ -213,8 +237,10 @@ pub struct Held {
     pub amounts: Amounts,
     /// Cores.
     pub cores: BTreeSet<u32>,
-    /// Ports of the host.
-    pub ports: BTreeSet<u16>,
+    /// Ports of the host, by its addresses.
+    pub ports: Ports,
+    /// Addresses behind the node's bridge.
+    pub addresses: BTreeSet<Ipv4>,
     /// Instances of devices.
     pub devices: choose::Held,
 }
@@ -233,7 +259,10 @@ impl Held {
         self.amounts.add(amounts);
         let cores = alloc.cores.iter().flat_map(|assigned| &assigned.ids);
         self.cores.extend(cores);
-        self.ports.extend(alloc.ports.iter().map(|port| port.value));
+        let ports = alloc.ports.iter();
+        self.ports
+            .extend(ports.map(|port| (port.host_ip.as_str().into(), port.value)));
+        self.addresses.extend(alloc.address());
         for assigned in &alloc.devices {
             let ids = self.devices.entry(assigned.group.clone()).or_default();
             ids.extend(assigned.ids.iter().cloned());
@@ -262,7 +291,6 @@ mod tests {
     use crate::ids::JobKey;
     use crate::model::alloc::DesiredStatus;
     use crate::model::device::AssignedDevices;
-    use crate::store::record::AssignedPort;
 
     fn alloc(id: u128, job: &str, ports: &[u16], devices: &[&str]) -> AllocRecord {
         let port = |value: &u16| AssignedPort {
@@ -372,8 +400,11 @@ mod tests {
         let one = alloc(1, "a", &[80], &[]);
         let two = alloc(2, "b", &[80], &[]);
         let found = doubly_held([&one, &two].into_iter());
-        assert_eq!(found, Some((Claim::Port(80), [one.id, two.id])));
+        assert_eq!(found, Some((Claim::Port("".into(), 80), [one.id, two.id])));
         let three = alloc(3, "b", &[81], &[]);
         assert_eq!(doubly_held([&one, &three].into_iter()), None);
+        let mut elsewhere = two;
+        elsewhere.ports[0].host_ip = "10.0.0.1".to_owned();
+        assert_eq!(doubly_held([&one, &elsewhere].into_iter()), None);
     }
 }

@@ -1,5 +1,5 @@
-//! How the tasks of the driver `exec` are kept apart from the host: what a job asks for, within what the agent
-//! allows.
+//! Which drivers keep their tasks apart from the host, and how `exec` does it: what a job asks for, within what the
+//! agent allows. What `docker` is allowed is in [`super::docker`].
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,10 @@ use crate::model::task::Task;
 /// The driver whose tasks are isolated.
 pub const EXEC: &str = "exec";
 
-/// As whom isolated tasks run that name nobody.
+/// The driver whose tasks are containers of an engine.
+pub const DOCKER: &str = "docker";
+
+/// As whom tasks of `exec` run that name nobody.
 pub const NOBODY: &str = "nobody";
 
 /// Where an isolated task sees what its allocation shares, its own files and its secrets.
@@ -35,7 +38,18 @@ const USUAL: [&str; 12] = [
 
 /// Whether the tasks of a driver have a root of their own.
 pub fn isolates(driver: &str) -> bool {
-    driver == EXEC
+    driver == EXEC || driver == DOCKER
+}
+
+/// Whether a task's user is one of its own root, of whom this machine knows nothing.
+pub fn has_own_users(driver: &str) -> bool {
+    driver == DOCKER
+}
+
+/// Whether tasks of a driver can run in a network of their group's own.
+pub fn joins_networks(driver: &str) -> bool {
+    // Those of mock drivers run nowhere at all, so anywhere.
+    matches!(driver, EXEC | "raw_exec" | "mock" | "mock_driver")
 }
 
 /// A path of a job for the agent, which sees what an allocation shares below `root`, the allocation's directory.
@@ -47,11 +61,13 @@ pub fn on_host(driver: &str, root: &str, path: String) -> String {
     }
 }
 
-/// As whom a task runs, and to whom its files belong: empty for the agent's own user.
+/// To whom of this machine a task's files belong, as whom it runs unless it has users of its own: empty for the
+/// agent's own user.
 pub fn account(task: &Task) -> &str {
-    match isolates(&task.driver) && task.user.is_empty() {
-        true => NOBODY,
-        false => &task.user,
+    match (task.driver.as_str(), task.user.as_str()) {
+        (DOCKER, _) => "",
+        (EXEC, "") => NOBODY,
+        (_, user) => user,
     }
 }
 

@@ -19,6 +19,9 @@ use crate::text::{nearest, quote};
 /// No more than so many problems of one configuration are told.
 pub const MAX_PROBLEMS: usize = 50;
 
+/// How many blocks of one name may be given.
+const MAX_BLOCKS: usize = 256;
+
 /// What a driver's task configuration may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
@@ -84,6 +87,10 @@ pub enum Kind {
     MapOfString,
     /// One block with fields of its own.
     Block(&'static [Field]),
+    /// Any number of blocks, each with these fields.
+    Blocks(&'static [Field]),
+    /// Nothing: Nomad has this option, and here it is refused. What to do instead.
+    Refused(&'static str),
     /// A length of time such as `1m30s`, zero or more.
     Duration,
 }
@@ -97,6 +104,8 @@ impl Kind {
             Kind::ListOfString => "a list of strings",
             Kind::MapOfString => "a map of strings",
             Kind::Block(_) => "a block",
+            Kind::Blocks(_) => "blocks",
+            Kind::Refused(_) => "nothing",
             Kind::Duration => "a duration",
         }
     }
@@ -115,6 +124,8 @@ pub enum Rule {
     OneOf(&'static [&'static str]),
     /// A list of names of capabilities.
     Capabilities,
+    /// Anything; what the agent allows decides about it. No place for secrets: recordings show it.
+    Allowed,
     /// A number from the first to the second.
     Range(i64, i64),
     /// `label:port`; empty is the same as not given.
@@ -228,6 +239,12 @@ impl Checker {
     }
 
     fn value(&mut self, field: &Field, value: &Value, path: String) {
+        if let Kind::Refused(instead) = field.kind {
+            if !is_empty(value) {
+                self.problem(path, format!("is not supported: {instead}"));
+            }
+            return;
+        }
         if self.may_become_anything(value) {
             return;
         }
@@ -250,6 +267,10 @@ impl Checker {
             Kind::Block(fields) => {
                 blocks_of(value).map(|blocks| self.block(fields, &blocks, &path))
             }
+            Kind::Blocks(fields) => {
+                blocks_of(value).map(|blocks| self.blocks(fields, &blocks, &path))
+            }
+            Kind::Refused(_) => Some(()),
         };
         if fits.is_none() {
             self.type_mismatch(path, field.kind.name(), value);
@@ -262,6 +283,16 @@ impl Checker {
         }
         for block in blocks.iter().take(1) {
             self.fields(fields, block, &format!("{path}."));
+        }
+    }
+
+    fn blocks(&mut self, fields: &[Field], blocks: &[&BTreeMap<String, Value>], path: &str) {
+        for (index, block) in blocks.iter().enumerate().take(MAX_BLOCKS) {
+            self.fields(fields, block, &format!("{path}[{index}]."));
+        }
+        if blocks.len() > MAX_BLOCKS {
+            let message = format!("no more than {MAX_BLOCKS} blocks may be given");
+            self.problem(path.to_owned(), message);
         }
     }
 
@@ -331,6 +362,7 @@ impl Checker {
             | Rule::Command
             | Rule::AbsolutePath
             | Rule::OneOf(_)
+            | Rule::Allowed
             | Rule::PortPair
             | Rule::Range(..) => {
                 if !text.contains('\0') {
@@ -353,6 +385,7 @@ impl Checker {
             | Rule::AbsolutePath
             | Rule::OneOf(_)
             | Rule::Capabilities
+            | Rule::Allowed
             | Rule::Range(..)
             | Rule::PortPair => {}
         }

@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::store::{Batch, CommitId};
 use crate::work::HookWork;
 pub use check::{CheckEffect, Probe, ProbeKind};
-pub use request::{DriverEffect, Program, TaskConfig};
+pub use request::{DriverEffect, Program, TaskConfig, TaskNetwork};
 
 /// One thing to do outside. Doing it never blocks the core.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

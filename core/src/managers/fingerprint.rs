@@ -5,6 +5,8 @@
 //! have answered, failed or taken too long once, nothing is placed, because conditions on what is
 //! not known yet would be judged wrongly.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::ProbeConfig;
@@ -166,6 +168,13 @@ impl Fingerprints {
                 .extend(of_probe.network_modes.iter().cloned());
         }
         all
+    }
+
+    /// The network modes that it offers besides `host`.
+    pub fn network_modes(&self) -> BTreeSet<String> {
+        let all = self.probes.iter();
+        all.flat_map(|probe| probe.found.resources.network_modes.iter().cloned())
+            .collect()
     }
 
     /// What of it is counted: processors, memory and disk space.

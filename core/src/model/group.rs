@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::job::Constraint;
+pub use super::network::{Dns, Network, Port};
 use super::policy::{ReschedulePolicy, RestartPolicy, UpdateStrategy};
 use super::scaling::ScalingPolicy;
 use super::task::Task;
@@ -92,40 +93,4 @@ impl Default for EphemeralDisk {
             migrate: false,
         }
     }
-}
-
-/// The group's network.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct Network {
-    /// `host` (also the empty text), `bridge`, `none` or `cni/<name>`.
-    pub mode: String,
-    /// Ports whose number the author chose.
-    pub reserved_ports: Vec<Port>,
-    /// Ports whose number this node chooses.
-    pub dynamic_ports: Vec<Port>,
-    /// Name servers; kept.
-    #[serde(rename = "DNS")]
-    pub dns: Option<Value>,
-    /// For modes with a network of their own.
-    pub hostname: String,
-    /// For modes of CNI.
-    #[serde(rename = "CNI")]
-    pub cni: Option<Value>,
-}
-
-/// One port of a group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct Port {
-    /// Its name; `NOMAD_PORT_<label>` carries its number.
-    pub label: String,
-    /// The host's port number; 0 until this node chose one.
-    pub value: i64,
-    /// The number inside the group's network; 0 or -1 for the same as outside.
-    pub to: i64,
-    /// Which of the node's addresses; `default` unless given.
-    pub host_network: String,
-    /// Whether two groups may hold the same static port; kept.
-    pub ignore_collision: bool,
 }

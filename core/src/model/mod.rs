@@ -13,7 +13,7 @@
 //! | terminal | a task | dead, or successful for good: only clean-up is left |
 //! | finished | a task | dead, and nobody waits for what is left of its launch |
 //! | finished | an allocation | its tasks are finished and its last hooks ran; its directory and records are left |
-//! | gone | an allocation | finished, and no process of it lives: its claims are free |
+//! | gone | an allocation | finished, no process of it lives, and its network is removed: its claims are free |
 //! | destroyed | a launch | its driver removed what was left of it |
 //! | destroyed | an allocation | its directory is removed |
 //! | collected | an allocation | destroyed as garbage; a short record of it is kept |
@@ -34,6 +34,7 @@ pub mod identity;
 pub mod job;
 pub(crate) mod names;
 pub mod namespace;
+pub mod network;
 pub mod node;
 pub mod notice;
 pub mod periodic;

@@ -1,9 +1,10 @@
 //! What is known of this node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::network::Subnet;
 use super::volume::HostVolume;
 use crate::ids::NodeId;
 use crate::time::Timestamp;
@@ -39,6 +40,34 @@ pub struct Node {
     /// Directories of the host that jobs may use, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub host_volumes: BTreeMap<String, HostVolume>,
+    /// The modes besides `host` that networks of groups may have.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub network_modes: BTreeSet<String>,
+    /// The addresses behind its bridge.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub bridge_subnet: Subnet,
+    /// Ports that it does not give away, from the first to the last number, by the network of the host; those of
+    /// the empty name in none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserved_ports: BTreeMap<String, Vec<(u16, u16)>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_usual(subnet: &Subnet) -> bool {
+    *subnet == Subnet::default()
+}
+
+impl Node {
+    /// Whether it keeps a port of one of its networks for others than jobs.
+    pub fn reserves(&self, host_network: &str, port: u16) -> bool {
+        let within = |ranges: &Vec<(u16, u16)>| {
+            let mut ranges = ranges.iter();
+            ranges.any(|(first, last)| (*first..=*last).contains(&port))
+        };
+        ["", host_network]
+            .iter()
+            .any(|name| self.reserved_ports.get(*name).is_some_and(within))
+    }
 }
 
 /// Something that happened to a node, for people to read.

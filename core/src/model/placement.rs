@@ -44,8 +44,21 @@ pub enum PlacementFailure {
         /// Its number.
         value: i64,
     },
+    /// A port that is asked for by number and that the node does not give away.
+    PortReserved {
+        /// Its name in the group.
+        label: String,
+        /// Its number.
+        value: u16,
+        /// The network of the host.
+        network: String,
+    },
     /// A port of any number.
     NoPortLeft,
+    /// A network of this mode, which the node does not offer.
+    NetworkMode(String),
+    /// An address behind the node's bridge.
+    NoAddressLeft,
     /// The network of the host that a port is to be reached through.
     HostNetwork {
         /// Its name.
@@ -143,9 +156,10 @@ impl PlacementFailure {
                 detected: false,
             } => Lack::Filter(format!("missing driver {driver} of task {task}")),
             PlacementFailure::Constraint(constraint) => Lack::Filter(constraint.clone()),
-            PlacementFailure::PortTaken { .. } | PlacementFailure::NoPortLeft => {
-                Lack::Dimension(format!("network: {self}"))
-            }
+            PlacementFailure::PortTaken { .. }
+            | PlacementFailure::PortReserved { .. }
+            | PlacementFailure::NoPortLeft
+            | PlacementFailure::NoAddressLeft => Lack::Dimension(format!("network: {self}")),
             PlacementFailure::Devices {
                 count,
                 device,
@@ -161,6 +175,7 @@ impl PlacementFailure {
             PlacementFailure::Shortage(short) => Lack::Dimension(short.to_string()),
             PlacementFailure::NoSuchGroup
             | PlacementFailure::HostNetwork { .. }
+            | PlacementFailure::NetworkMode(_)
             | PlacementFailure::Words(_) => Lack::Filter(self.to_string()),
         }
     }
@@ -199,6 +214,26 @@ impl fmt::Display for PlacementFailure {
             PlacementFailure::PortTaken { label, value } => {
                 write!(f, "reserved port collision {label}={value}")
             }
+            PlacementFailure::PortReserved {
+                label,
+                value,
+                network,
+            } => write!(
+                f,
+                "reserved port collision {label}={value}: reserved_ports of the agent's configuration keeps it \
+                 in the host network {} for others",
+                quote(network)
+            ),
+            PlacementFailure::NetworkMode(mode) => write!(
+                f,
+                "missing network mode {}: \"node status -self -verbose\" says what this node offers, and why \
+                 not more",
+                quote(mode)
+            ),
+            PlacementFailure::NoAddressLeft => f.write_str(
+                "no address is left behind the bridge: bridge_network_subnet of the agent's configuration says \
+                 how many there are",
+            ),
             PlacementFailure::NoPortLeft => {
                 f.write_str("dynamic port selection failed: none is left")
             }

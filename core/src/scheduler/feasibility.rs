@@ -1,6 +1,6 @@
-//! Whether this node can run a group at all: its data center, its drivers, its volumes, and the constraints.
+//! Whether this node can run a group at all: its data center, its drivers, its volumes, its networks, and the constraints.
 
-use super::NotPlaced;
+use super::{NotPlaced, network};
 use crate::constraint;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
@@ -38,6 +38,7 @@ pub fn admits(
         }
     }
     check_volumes(node, group, index).map_err(NotPlaced::Failed)?;
+    network::admits(node, group).map_err(|why| unless_unknown(awaits_first_reports, why))?;
     let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
     let constraints = job
         .constraints

@@ -28,6 +28,7 @@ pub mod garbage;
 pub mod gc_snapshot;
 #[cfg(test)]
 mod gc_snapshot_tests;
+pub mod network;
 mod placing;
 pub mod ports;
 mod preempting;

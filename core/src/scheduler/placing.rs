@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::feasibility::{admits, unless_unknown};
 use super::reconcile::Placement;
-use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, ports};
+use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, network, ports};
 use crate::claims::resources::{Amounts, Capacity};
 use crate::claims::{Held, Holding};
 use crate::cx::Rng;
@@ -18,6 +18,7 @@ use crate::ids::{AllocId, JobKey, Slot};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
+use crate::model::network::Ipv4;
 use crate::model::placement::{PlacementFailure, Shortage};
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, AssignedCores, AssignedPort, JobRecord};
@@ -127,8 +128,11 @@ impl<'a> Pass<'a> {
                 false => NotPlaced::Failed(why),
             })
         })?;
+        let id = self.rng.alloc_id();
+        let network = network::assign(self.snapshot.node, id, group, &self.addresses())
+            .map_err(NotPlaced::Failed)?;
         let alloc = AllocRecord {
-            id: self.rng.alloc_id(),
+            id,
             name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
             index: placement.index,
             lane: placement.lane,
@@ -141,6 +145,7 @@ impl<'a> Pass<'a> {
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports: claim.ports,
+            network,
             devices: claim.devices,
             cores: claim.cores,
             preempts: claim.preempts,
@@ -214,6 +219,15 @@ impl<'a> Pass<'a> {
             devices: devices_for(group, &self.snapshot.offers, &mut held.devices)?,
             preempts: Vec::new(),
         })
+    }
+
+    /// The addresses behind the bridge that somebody has, whoever that is.
+    fn addresses(&self) -> BTreeSet<Ipv4> {
+        let here = self.snapshot.allocs.iter().filter(|it| !it.is_gone());
+        let here = here.filter_map(|alloc| alloc.record.address());
+        let placed = self.placed.iter();
+        here.chain(placed.filter_map(|(record, _)| record.address()))
+            .collect()
     }
 
     /// Who holds what a copy may not be given: all that are not gone but those before it in its slot.

@@ -1,9 +1,11 @@
 //! Which ports of the host an allocation gets.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use crate::claims::Ports;
 use crate::cx::Rng;
 use crate::model::group::{Port, TaskGroup};
+use crate::model::network::DEFAULT_HOST_NETWORK;
 use crate::model::node::Node;
 use crate::model::placement::PlacementFailure;
 use crate::store::record::AssignedPort;
@@ -16,39 +18,55 @@ const RANDOM_TRIES: usize = 20;
 /// end for this group, which awaits that: only what is asked for by number is taken of them.
 ///
 /// # Errors
-/// Names the port that is taken, or says that the range is used up.
+/// Names the port that is taken or kept for others, or says that the range is used up.
 pub fn assign(
     node: &Node,
     rng: &mut Rng,
     group: &TaskGroup,
-    held: &BTreeSet<u16>,
-    ending: &BTreeSet<u16>,
+    held: &Ports,
+    ending: &Ports,
 ) -> Result<Vec<AssignedPort>, PlacementFailure> {
-    let mut own = BTreeSet::new();
+    let mut own = Ports::new();
     let mut ports = Vec::new();
     let Some(network) = group.networks.first() else {
         return Ok(ports);
     };
     for port in &network.reserved_ports {
-        let value = number(port.value).filter(|value| *value != 0);
-        let free = value.filter(|value| !held.contains(value));
-        let Some(value) = free.filter(|value| own.insert(*value)) else {
-            return Err(PlacementFailure::PortTaken {
-                label: port.label.clone(),
-                value: port.value,
-            });
+        let taken = || PlacementFailure::PortTaken {
+            label: port.label.clone(),
+            value: port.value,
         };
-        ports.push(assigned(node, port, value)?);
+        let value = number(port.value).filter(|value| *value != 0);
+        let value = value.ok_or_else(taken)?;
+        let given = assigned(node, port, value)?;
+        if node.reserves(port.host_network(), value) {
+            return Err(PlacementFailure::PortReserved {
+                label: port.label.clone(),
+                value,
+                network: port.host_network().to_owned(),
+            });
+        }
+        let key = (given.host_ip.as_str().into(), value);
+        if held.contains(&key) || !own.insert(key) {
+            return Err(taken());
+        }
+        ports.push(given);
     }
     for port in &network.dynamic_ports {
+        let mut given = assigned(node, port, 0)?;
+        let address: Arc<str> = given.host_ip.as_str().into();
         let taken = |value| {
-            [held, ending, &own]
-                .iter()
-                .any(|ports| ports.contains(&value))
+            let key = (address.clone(), value);
+            let all = [held, ending, &own];
+            all.iter().any(|ports| ports.contains(&key))
+                || node.reserves(port.host_network(), value)
         };
-        let value = pick(node, rng, taken).ok_or(PlacementFailure::NoPortLeft)?;
-        own.insert(value);
-        ports.push(assigned(node, port, value)?);
+        given.value = pick(node, rng, taken).ok_or(PlacementFailure::NoPortLeft)?;
+        if port.to == -1 {
+            given.to = given.value;
+        }
+        own.insert((address, given.value));
+        ports.push(given);
     }
     Ok(ports)
 }
@@ -75,7 +93,7 @@ pub fn host_network_attribute(name: &str) -> String {
 
 /// The node's address in the network that the port is to be reached through.
 fn host_address(node: &Node, port: &Port) -> Result<String, PlacementFailure> {
-    if matches!(port.host_network.as_str(), "" | "default") {
+    if port.host_network() == DEFAULT_HOST_NETWORK {
         return Ok(node.address.clone());
     }
     let known = node
@@ -92,11 +110,16 @@ fn assigned(node: &Node, port: &Port, value: u16) -> Result<AssignedPort, Placem
         -1 => value,
         to => number(to).unwrap_or(0),
     };
+    let host_network = match port.host_network() {
+        DEFAULT_HOST_NETWORK => String::new(),
+        name => name.to_owned(),
+    };
     Ok(AssignedPort {
         label: port.label.clone(),
         value,
         to,
         host_ip: host_address(node, port)?,
+        host_network,
     })
 }
 

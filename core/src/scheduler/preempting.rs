@@ -23,8 +23,9 @@ use crate::claims::Held;
 use crate::claims::resources::Amounts;
 use crate::ids::{AllocId, Slot};
 use crate::model::device::DeviceRequest;
-use crate::model::group::TaskGroup;
+use crate::model::group::{Port, TaskGroup};
 use crate::model::job::Job;
+use crate::model::network::DEFAULT_HOST_NETWORK;
 use crate::store::record::AllocRecord;
 
 /// By how much the priority of a job must exceed that of those it preempts, as in Nomad: 10 of the
@@ -131,8 +132,15 @@ impl Pass<'_> {
 /// it wants or a core.
 fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> (bool, bool) {
     let wanted = group.networks.first().into_iter();
-    let wanted = wanted.flat_map(|network| &network.reserved_ports);
-    let mut ports = wanted.filter_map(|port| u16::try_from(port.value).ok());
+    let mut ports = wanted.flat_map(|network| &network.reserved_ports);
+    let holds = |port: &Port| {
+        let name = match port.host_network() {
+            DEFAULT_HOST_NETWORK => "",
+            name => name,
+        };
+        let mut held = alloc.ports.iter();
+        held.any(|held| i64::from(held.value) == port.value && held.host_network == name)
+    };
     let mut requests = group.tasks.iter().flat_map(|task| &task.resources.devices);
     let of_kind = |request: &DeviceRequest| {
         let mut held = alloc.devices.iter();
@@ -140,7 +148,7 @@ fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> (bool, bool) {
     };
     let wants_cores = (group.tasks.iter()).any(|task| task.resources.cores > 0);
     (
-        ports.any(|port| alloc.ports.iter().any(|held| held.value == port)),
+        ports.any(holds),
         requests.any(of_kind) || wants_cores && !alloc.cores.is_empty(),
     )
 }

@@ -11,6 +11,7 @@ use crate::model::alloc::{
 };
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
+use crate::model::network::Ipv4;
 use crate::model::notice::Subject;
 use crate::model::remote::{RemotePrevious, Takeover};
 use crate::model::scaling::ScalingEvent;
@@ -102,6 +103,20 @@ pub struct AssignedPort {
     pub to: u16,
     /// The host's address.
     pub host_ip: String,
+    /// The name of the network of the host that it is reached through, where that is not the default one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host_network: String,
+}
+
+/// The network of an allocation's own: what it holds of the node for it, until the network is removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllocNetwork {
+    /// Its address behind the node's bridge, if it is there.
+    pub address: Option<Ipv4>,
+    /// Whether it is removed, and nothing of it is left.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub removed: bool,
 }
 
 /// Cores that a task has for itself.
@@ -185,6 +200,9 @@ pub struct AllocRecord {
     pub health: Option<DeploymentHealth>,
     /// The ports that it holds.
     pub ports: Vec<AssignedPort>,
+    /// Its network, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<AllocNetwork>,
     /// The devices that it holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<AssignedDevices>,
@@ -226,6 +244,17 @@ impl AllocRecord {
     /// By which the latest allocation of a copy is found: the version that it runs, and when it was made.
     pub fn age(&self) -> (u64, u64) {
         (self.job_version, self.create_index)
+    }
+
+    /// Its address, if it has a network with one.
+    pub fn address(&self) -> Option<Ipv4> {
+        self.network.as_ref()?.address
+    }
+
+    /// Whether it has a network of its own that may still be there.
+    pub fn has_network(&self) -> bool {
+        let network = self.network.as_ref();
+        network.is_some_and(|network| !network.removed)
     }
 
     /// Whether it is for this copy.

@@ -29,6 +29,7 @@ use crate::ids::AllocId;
 use crate::interpolate::{Names, Piece, clean_key, pieces, replace};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
+use crate::model::network::{INTERFACE, Ipv4};
 use crate::model::node::Node;
 use crate::model::task::Task;
 use crate::text::glob_match;
@@ -92,6 +93,8 @@ pub struct EnvInput<'a> {
     pub parent_cgroup: Option<&'a str>,
     /// The group's ports.
     pub ports: &'a [PortBinding],
+    /// The address of the network of the allocation's own, if it has one.
+    pub address: Option<Ipv4>,
     /// The cores that the task has for itself, such as `0-1,4`; empty for none.
     pub cores: &'a str,
     /// What hooks add, in the order of the hooks.
@@ -107,7 +110,7 @@ pub fn environment(input: &EnvInput<'_>) -> BTreeMap<String, String> {
     add_dirs_and_limits(&mut env, input);
     add_names(&mut env, input);
     for port in input.ports {
-        add_port(&mut env, port);
+        add_port(&mut env, port, input.address);
     }
     let index = input
         .alloc_index
@@ -180,8 +183,8 @@ fn add_names(env: &mut BTreeMap<String, String>, input: &EnvInput<'_>) {
     set(env, "NOMAD_REGION", region);
 }
 
-/// The variables of one port. Without a network of its own the task sees the host's address.
-fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding) {
+/// The variables of one port. The address is the host's, and that of the allocation beside it if it has one.
+fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding, own: Option<Ipv4>) {
     let PortBinding {
         label,
         value,
@@ -201,6 +204,12 @@ fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding) {
     set(env, &format!("NOMAD_HOST_IP_{label}"), host_ip);
     set(env, &format!("NOMAD_HOST_ADDR_{label}"), &address);
     set(env, &format!("NOMAD_ALLOC_PORT_{label}"), inside);
+    if let Some(own) = own {
+        set(env, &format!("NOMAD_ALLOC_INTERFACE_{label}"), INTERFACE);
+        set(env, &format!("NOMAD_ALLOC_IP_{label}"), own);
+        let address = format!("{own}:{inside}");
+        set(env, &format!("NOMAD_ALLOC_ADDR_{label}"), address);
+    }
 }
 
 /// `NOMAD_META_<key>` in both spellings. Where `A` and `a` are two keys, each spelling that an

@@ -10,6 +10,7 @@ struct World {
     ports: Vec<PortBinding>,
     hooks: Vec<(String, String)>,
     host: Vec<(String, String)>,
+    address: Option<Ipv4>,
     cores: String,
     memory_oversubscription: bool,
 }
@@ -43,6 +44,7 @@ fn world() -> World {
         hooks: Vec::new(),
         host: vec![pair("PATH", "/bin")],
         cores: String::new(),
+        address: None,
         memory_oversubscription: true,
     }
 }
@@ -64,6 +66,7 @@ impl World {
             secrets_dir: "/a/server/secrets",
             parent_cgroup: None,
             ports: &self.ports,
+            address: self.address,
             cores: &self.cores,
             hook_env: &self.hooks,
             host_env: &self.host,
@@ -186,6 +189,28 @@ fn unset_limits_are_left_out_of_env() {
     assert_eq!(env.get("NOMAD_CPU_CORES").map(String::as_str), Some("0-1"));
     world.memory_oversubscription = false;
     assert_eq!(world.env().get("NOMAD_MEMORY_MAX_LIMIT"), None);
+}
+
+#[test]
+fn own_address_is_beside_hosts() {
+    let mut world = world();
+    world.ports = vec![PortBinding {
+        label: "http".to_owned(),
+        value: 25000,
+        to: 8080,
+        host_ip: "10.0.0.1".to_owned(),
+    }];
+    let told = |world: &World, key: &str| world.env().get(key).cloned();
+    assert_eq!(told(&world, "NOMAD_ALLOC_ADDR_http"), None);
+    world.address = Some(Ipv4(0xac1a_4005));
+    for (key, value) in [
+        ("NOMAD_ALLOC_INTERFACE_http", "eth0"),
+        ("NOMAD_ALLOC_IP_http", "172.26.64.5"),
+        ("NOMAD_ALLOC_ADDR_http", "172.26.64.5:8080"),
+        ("NOMAD_ADDR_http", "10.0.0.1:25000"),
+    ] {
+        assert_eq!(told(&world, key).as_deref(), Some(value), "{key}");
+    }
 }
 
 #[test]

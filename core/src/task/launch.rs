@@ -10,13 +10,15 @@ use super::volumes;
 use crate::claims::resources::ranges;
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::driver::config::{ExecConfig, schema_for};
-use crate::driver::isolation::{DIRS, Profile, account, isolates};
+use crate::driver::config::{DockerConfig, ExecConfig, schema_for};
+use crate::driver::docker::{Container, cpu_quota};
+use crate::driver::isolation::{DIRS, DOCKER, EXEC, Profile, account, has_own_users, isolates};
 use crate::driver::schema;
-use crate::effect::{TaskConfig, request};
-use crate::ids::{LaunchId, Run};
+use crate::effect::{TaskConfig, TaskNetwork, request};
+use crate::ids::{AllocId, LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
+use crate::model::network::Network;
 use crate::model::task::{Resources, Task};
 use crate::model::value::Value;
 use crate::op::Failure;
@@ -110,6 +112,11 @@ impl TaskRunner {
             }
         }
         let profile = self.profile(cx.config, &config)?;
+        let container = self.container(cx.config, scope.alloc, &config)?;
+        let user = match has_own_users(&task.driver) {
+            true => task.user.as_str(),
+            false => account(task),
+        };
         let resources = &task.resources;
         let (memory_limit, memory_reserved) = match cx.config.memory_oversubscription {
             true => memory(resources),
@@ -121,17 +128,62 @@ impl TaskRunner {
             group: group.name.clone(),
             config,
             env,
-            user: account(task).to_owned(),
+            user: user.to_owned(),
             cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
             memory_limit,
             memory_reserved,
+            cores: own_cores(scope.alloc, task).collect(),
             logs: task.log_config.unwrap_or_default(),
             reserved: self.record.reserved.clone(),
             device_env: (self.record.hooks_done.get(Devices.name()))
                 .cloned()
                 .unwrap_or_default(),
             profile,
+            container,
+            network: self.network_of(cx.config, scope.alloc),
         })
+    }
+
+    /// The network that was made for its allocation.
+    fn network_of(&self, config: &Config, alloc: &AllocRecord) -> Option<TaskNetwork> {
+        let own = alloc.network.as_ref()?;
+        let wanted = self.spec.group().networks.first()?;
+        let env = self.environment_of_group(config, alloc);
+        let names = Names {
+            env: &env,
+            node: &config.node,
+        };
+        Some(TaskNetwork {
+            own: wanted.mode().is_own(),
+            hostname: hostname(wanted, alloc.id, &names),
+            address: own.address,
+        })
+    }
+
+    /// What the task's container may have, if its driver makes one.
+    fn container(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+        own: &BTreeMap<String, Value>,
+    ) -> Result<Option<Container>, String> {
+        let task = self.spec.task();
+        if task.driver != DOCKER {
+            return Ok(None);
+        }
+        let asked = DockerConfig::decode(own).map_err(join)?;
+        let mut container = config.docker.container(&asked, &alloc.ports)?;
+        container.cores = ranges(own_cores(alloc, task));
+        if asked.cpu_hard_limit {
+            let of_machine = |name| config.node.attributes.get(name)?.parse::<u64>().ok();
+            let mhz = u64::try_from(task.resources.cpu).unwrap_or(0);
+            let quota = of_machine("cpu.totalcompute").zip(of_machine("cpu.numcores"));
+            let quota =
+                quota.and_then(|(all, cores)| cpu_quota(mhz, all, cores, asked.cpu_cfs_period));
+            let unknown = "cpu_hard_limit: it is not known how fast this machine is";
+            container.cpu_quota = Some(quota.ok_or(unknown)?);
+        }
+        Ok(Some(container))
     }
 
     /// How the task is isolated, if its driver does that.
@@ -140,7 +192,7 @@ impl TaskRunner {
         config: &Config,
         own: &BTreeMap<String, Value>,
     ) -> Result<Option<Profile>, String> {
-        if !isolates(&self.spec.task().driver) {
+        if self.spec.task().driver != EXEC {
             return Ok(None);
         }
         let asked = ExecConfig::decode(own).map_err(join)?;
@@ -213,8 +265,7 @@ impl TaskRunner {
         network: Option<&DriverNetwork>,
         [alloc_dir, task_dir, secrets_dir]: [String; 3],
     ) -> BTreeMap<String, String> {
-        let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
-        let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
+        let cores = ranges(own_cores(alloc, task));
         let ports: Vec<PortBinding> = (alloc.ports.iter())
             .map(|port| binding(port, network))
             .collect();
@@ -240,9 +291,14 @@ impl TaskRunner {
             secrets_dir: &secrets_dir,
             parent_cgroup: None,
             ports: &ports,
+            address: alloc.address(),
             cores: &cores,
             hook_env: &hook_env,
-            host_env: &config.host_env,
+            // An image has its own.
+            host_env: match has_own_users(&task.driver) {
+                true => &[],
+                false => &config.host_env,
+            },
         })
     }
 }
@@ -254,11 +310,26 @@ impl Scope<'_> {
     }
 }
 
+/// The cores that a task has for itself.
+fn own_cores(alloc: &AllocRecord, task: &Task) -> impl Iterator<Item = u32> {
+    let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
+    of_task.flat_map(|cores| cores.ids.iter().copied())
+}
+
 /// The directories of a task as the agent sees them: what its allocation shares, its own, its secrets.
 fn dirs(config: &Config, alloc: &AllocRecord, task: &str) -> [String; 3] {
     let root = alloc_root(config, alloc);
     let own = |name| format!("{root}/{task}/{name}");
     [format!("{root}/alloc"), own("local"), own("secrets")]
+}
+
+/// The name that the tasks of an allocation have for themselves, if that is not the host's.
+pub(crate) fn hostname(network: &Network, alloc: AllocId, names: &Names<'_>) -> String {
+    match network.hostname.as_str() {
+        _ if !network.mode().is_own() => String::new(),
+        "" => alloc.short(),
+        name => interpolate::interpolate(name, names),
+    }
 }
 
 fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {

@@ -6,7 +6,7 @@ pub mod hooks;
 pub mod host_env;
 mod identities;
 mod inputs;
-mod launch;
+pub(crate) mod launch;
 mod prepare;
 pub(crate) mod reservation;
 pub mod restart;

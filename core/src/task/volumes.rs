@@ -3,7 +3,7 @@
 //! Nothing of this is remembered: it follows, at each start, from the job and from what the node has then.
 //! So a volume that is not there any more, or may only be read now, is noticed at the next start.
 //!
-//! `exec` and drivers that are plugins are told to mount. The others that come with the agent isolate nothing, and cannot:
+//! `exec`, `docker` and drivers that are plugins are told to mount. The others that come with the agent isolate nothing, and cannot:
 //! their tasks get a link where the mount would be, and `NOMAD_VOLUME_<name>` with the path (see
 //! [`variables`]). Nothing keeps such a task from writing to a volume that is meant to be read: only the
 //! permissions of the host do.

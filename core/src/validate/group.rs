@@ -1,10 +1,10 @@
 //! What is checked of a group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::policy::{check_reschedule, check_restart, check_update, not_negative};
 use super::{Report, check_constraints, check_meta, check_preferences, task, volume};
-use crate::model::group::{Network, Port, TaskGroup};
+use crate::model::group::TaskGroup;
 use crate::model::job::{Job, JobType};
 use crate::model::names;
 use crate::model::policy::RestartRules;
@@ -21,7 +21,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, path: &st
     }
     check_numbers(report, job, group, path);
     check_blocks(report, job, group, path);
-    check_networks(report, group, path);
+    super::network::check(report, group, path);
     check_tasks(report, job, group, path);
 }
 
@@ -100,70 +100,6 @@ fn check_scaling(report: &mut Report, scaling: &ScalingPolicy, count: i64, path:
         report.problem(format!("{path}.max"), "must not be less than min");
     } else if let Err(why) = scaling.admits(count) {
         report.problem(path, why);
-    }
-}
-
-fn check_networks(report: &mut Report, group: &TaskGroup, above: &str) {
-    let path = format!("{above}.network");
-    if group.networks.len() > 1 {
-        report.problem(path.as_str(), "only one may be given");
-    }
-    for network in &group.networks {
-        check_mode(report, network, &path);
-        check_ports(report, group, network, &path);
-    }
-}
-
-fn check_mode(report: &mut Report, network: &Network, path: &str) {
-    let mode = network.mode.as_str();
-    if !matches!(mode, "" | "host") {
-        let message = match mode {
-            "bridge" | "none" => format!("not supported by this version: network mode {mode}"),
-            _ if mode.starts_with("cni/") => {
-                "not supported by this version: network mode cni".to_owned()
-            }
-            _ => format!("unknown network mode {}", quote(mode)),
-        };
-        report.problem(format!("{path}.mode"), message);
-    }
-    report.no_effect(network.dns.is_some(), path, "dns");
-    report.no_effect(!network.hostname.is_empty(), path, "hostname");
-    report.no_effect(network.cni.is_some(), path, "cni");
-}
-
-fn check_ports(report: &mut Report, group: &TaskGroup, network: &Network, above: &str) {
-    let mut labels = BTreeSet::new();
-    for port in network.reserved_ports.iter().chain(&network.dynamic_ports) {
-        let path = format!("{above}.port[{}]", quote(&port.label));
-        if let Err(why) = names::label(&port.label) {
-            report.problem(path.as_str(), why);
-        }
-        if !labels.insert(port.label.as_str()) {
-            report.problem(path.as_str(), "another port has the same label");
-        }
-        if !(-1..=65_535).contains(&port.to) {
-            report.problem(format!("{path}.to"), "must be from -1 to 65535");
-        }
-        // Whether the node has it is known where the group is placed.
-        if !port.host_network.is_empty() && names::label(&port.host_network).is_err() {
-            let message = format!("{} is no name of a network", quote(&port.host_network));
-            report.problem(format!("{path}.host_network"), message);
-        }
-    }
-    let mut taken: BTreeMap<i64, &Port> = BTreeMap::new();
-    for port in &network.reserved_ports {
-        let path = format!("{above}.port[{}].static", quote(&port.label));
-        if !(1..=65_535).contains(&port.value) {
-            report.problem(path.as_str(), "must be from 1 to 65535");
-        }
-        if let Some(other) = taken.insert(port.value, port) {
-            let message = format!("port {} has the same number", quote(&other.label));
-            report.problem(path.as_str(), message);
-        }
-        if group.wanted() > 1 && !port.ignore_collision {
-            let message = "only one allocation of this group fits on one node";
-            report.warning(path, message);
-        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn check(report: &mut Report, group: &TaskGroup, task: Option<&Task>,
         if let Some(service) = Service::run_here(block, consul) {
             let path = format!("{above}.service[{at}]");
             one(report, group, &service, &path);
-            check_address_mode(report, task, service.address_mode, &path);
+            check_address_mode(report, group, task, service.address_mode, &path);
             check_checks(report, group, task, &service, block, &path);
         }
     }
@@ -123,12 +123,19 @@ fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str
     }
 }
 
-fn check_address_mode(report: &mut Report, task: Option<&Task>, mode: &str, path: &str) {
+fn check_address_mode(
+    report: &mut Report,
+    group: &TaskGroup,
+    task: Option<&Task>,
+    mode: &str,
+    path: &str,
+) {
+    let has_own = group.networks.iter().any(|it| it.mode().is_own());
     match mode {
         "" | "auto" | "host" => {}
         // A driver knows one task's network.
         "driver" if task.is_some() => {}
-        // Tasks have the host's network here.
+        "alloc" if has_own => {}
         "driver" | "alloc" => {
             let message = "means the host's address on this node";
             report.warning(format!("{path}.address_mode"), message);

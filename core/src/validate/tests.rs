@@ -10,7 +10,7 @@ mod template;
 mod volume;
 
 use super::*;
-use crate::model::group::{EphemeralDisk, Network, Port, TaskGroup};
+use crate::model::group::{Dns, EphemeralDisk, Network, Port, TaskGroup};
 use crate::model::policy::{
     PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
 };
@@ -379,6 +379,6 @@ fn boundary_values_are_valid() {
         group_with(|group| group.networks = vec![network])
     };
     assert_eq!(mode("host").len(), 0);
-    assert!(mode("cni/mine")[0].ends_with("not supported by this version: network mode cni"));
+    assert!(mode("cni/mine")[0].ends_with("not supported by this version: network mode cni/mine"));
     assert!(mode("odd")[0].contains("unknown network mode"));
 }

@@ -52,6 +52,7 @@ pub(super) fn things(inner: &Inner, processes: &Processes) -> io::Result<Vec<Thi
             things.push(ours(Kind::Directory, path, NamedAfter::Alloc(id)));
         }
     }
+    things.extend(networks(inner)?);
     for name in names(inner.data.as_fd(), FETCHING)? {
         let path = path(&format!("{FETCHING}/{name}"));
         things.push(ours(Kind::Directory, path, NamedAfter::Agent));
@@ -123,6 +124,23 @@ fn plugin_sockets(
         .into_iter()
         .map(thing)
         .collect())
+}
+
+/// Networks of allocations. Which agent made a link whose network is not here nobody can tell.
+fn networks(inner: &Inner) -> io::Result<Vec<Thing>> {
+    let networks = &inner.networks;
+    let owners = networks.owners()?;
+    let own = owners.iter().map(|alloc| {
+        let path = networks.path(*alloc).display().to_string();
+        Thing::new(Kind::Network, path, Home::Ours, NamedAfter::Alloc(*alloc))
+    });
+    let links = networks.links().unwrap_or_default().into_iter();
+    let links = links.filter(|(_, alloc)| !owners.contains(alloc));
+    let links = links.map(|(name, alloc)| {
+        let name = format!("link {name}");
+        Thing::new(Kind::Network, name, Home::Unknown, NamedAfter::Alloc(alloc))
+    });
+    Ok(own.chain(links).collect())
 }
 
 /// Mounts below the directories of the allocations.

@@ -9,6 +9,7 @@
 //! |-----------|--------------------------------------------------------------------------------|
 //! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
 //! | cgroup    | a launch's name below our parent, with the mark of who made it (an extended attribute) |
+//! | network   | the directory of an allocation's network, which holds its namespace; a link that is marked with an allocation's id |
 //! | mount     | below the directory of the allocations                                          |
 //! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
 //! | socket    | beside the records of launches, and where plugins make theirs                   |
@@ -45,6 +46,7 @@ use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, Mark};
 use crate::dirs::AllocDirs;
 use crate::driver::raw_exec::RawExec;
+use crate::network::Networks;
 use crate::shim::{Process, ShimHome};
 use homes::Homes;
 use shims::Processes;
@@ -56,6 +58,8 @@ pub enum Kind {
     Process,
     /// A control group.
     Cgroup,
+    /// A network of an allocation's own, or a link of one.
+    Network,
     /// A mount.
     Mount,
     /// A directory.
@@ -70,6 +74,7 @@ impl Kind {
         match self {
             Kind::Process => "process",
             Kind::Cgroup => "cgroup",
+            Kind::Network => "network",
             Kind::Mount => "mount",
             Kind::Directory => "directory",
             Kind::Socket => "socket",
@@ -131,6 +136,7 @@ struct Inner {
     cgroups: Option<Cgroups>,
     dirs: AllocDirs,
     raw_exec: RawExec,
+    networks: Networks,
     whole: bool,
 }
 
@@ -150,6 +156,7 @@ impl Auditor {
         home: ShimHome,
         cgroups: Option<Cgroups>,
         raw_exec: RawExec,
+        networks: Networks,
         whole: bool,
     ) -> io::Result<Auditor> {
         Ok(Auditor(Arc::new(Inner {
@@ -159,6 +166,7 @@ impl Auditor {
             home,
             cgroups,
             raw_exec,
+            networks,
             whole,
         })))
     }

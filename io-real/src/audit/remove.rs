@@ -29,6 +29,9 @@ impl Auditor {
         match (thing.kind, &thing.named_after) {
             (Kind::Process, named_after) => inner.end(thing, named_after),
             (Kind::Cgroup, NamedAfter::Launch(launch)) => inner.remove_group(*launch),
+            (Kind::Network, NamedAfter::Alloc(alloc)) => {
+                inner.networks.remove(*alloc, None).map(|()| "removed")
+            }
             (Kind::Mount, NamedAfter::Alloc(alloc)) => {
                 inner.unmount(*alloc, Path::new(&thing.name))
             }
@@ -36,7 +39,7 @@ impl Auditor {
                 inner.dirs.remove(*alloc).map(|()| "removed")
             }
             (Kind::Socket, named_after) => inner.remove_socket(Path::new(&thing.name), named_after),
-            (Kind::Cgroup | Kind::Mount | Kind::Directory, _) => {
+            (Kind::Cgroup | Kind::Network | Kind::Mount | Kind::Directory, _) => {
                 Err(io::Error::other("its name has no owner"))
             }
         }

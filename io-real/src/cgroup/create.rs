@@ -28,11 +28,17 @@ impl Cgroups {
         if self.version == Version::V2 && counts.is_some() {
             controllers.push("pids".to_owned());
         }
+        if self.version == Version::V2 && self.cores.is_some() {
+            controllers.push("cpuset".to_owned());
+        }
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
             .map_err(|error| failed(name, &error))?;
         self.limit(&group, limits)
             .map_err(|error| failed(name, &error))?;
         self.limit_processes(name, counts)?;
+        if let Some(cores) = &self.cores {
+            cores.assign(name, &limits.cores)?;
+        }
         if let Some(unified) = &self.unified {
             fs::create_dir_all(unified.join(name))?;
         }
@@ -92,7 +98,14 @@ impl Cgroups {
     }
 
     fn group(&self, name: &str) -> Group {
-        let dirs: Vec<PathBuf> = self.dirs().map(|dir| dir.join(name)).collect();
+        let sets = self.cores.as_ref();
+        let plain = self
+            .controlled
+            .iter()
+            .chain(&self.pids)
+            .chain(&self.unified);
+        let dirs = plain.map(|dir| dir.join(name));
+        let dirs: Vec<PathBuf> = dirs.chain(sets.and_then(|it| it.entrance(name))).collect();
         let there = |file: PathBuf| file.exists().then_some(file);
         let oom = self
             .controlled

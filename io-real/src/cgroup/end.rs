@@ -80,9 +80,14 @@ impl Cgroups {
     /// `InvalidInput`: not a name.
     pub fn remove_empty(&self, name: &str) -> io::Result<bool> {
         let dirs = self.group_dirs(name)?;
-        Ok(dirs
+        let had_cores = self.has_own_cores(name);
+        let removed = dirs
             .iter()
-            .all(|dir| absent_is_fine(fs::remove_dir(dir)).is_ok()))
+            .all(|dir| absent_is_fine(fs::remove_dir(dir)).is_ok());
+        if removed && had_cores {
+            self.share_cores()?;
+        }
+        Ok(removed)
     }
 
     /// Removes a group and the groups inside it; it is no error if it is gone. It must be empty, or
@@ -91,6 +96,7 @@ impl Cgroups {
     /// # Errors
     /// `InvalidInput`: not a name. `ResourceBusy`: it has members. Others: what the kernel says.
     pub fn remove(&self, name: &str) -> io::Result<()> {
+        let had_cores = self.has_own_cores(name);
         for dir in self.group_dirs(name)? {
             let mut tries = 0;
             while let Err(error) = absent_is_fine(remove_tree(&dir)) {
@@ -102,11 +108,14 @@ impl Cgroups {
                 std::thread::sleep(PAUSE);
             }
         }
+        if had_cores {
+            self.share_cores()?;
+        }
         Ok(())
     }
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),

@@ -1,7 +1,9 @@
 //! What a group may use.
 
+use std::collections::BTreeSet;
+
 /// The limits of a group. What is not set is left to the kernel's default: none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
     /// Share of the processor relative to other groups, in version 1's measure (1024 = normal).
     pub cpu_shares: Option<u64>,
@@ -13,6 +15,8 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Bytes of swap are not to be used.
     pub no_swap: bool,
+    /// Cores that it has for itself; none if it shares those that are left.
+    pub cores: BTreeSet<u32>,
 }
 
 /// The version 2 weight (1 to 10000) that stands for a number of version 1 shares.

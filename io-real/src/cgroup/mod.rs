@@ -1,7 +1,7 @@
 //! Control groups: what limits a task, counts it, and lets all of it be killed.
 //!
 //! Each task has a group `<parent>/<name>`. Where the kernel has version 1 hierarchies, that is one
-//! directory under `cpu`, one under `memory` and one under `pids`; on a *hybrid* system also one in the controller-less
+//! directory under `cpu`, one under `memory` and one under `pids` (and one under `cpuset`, see [`cores`]); on a *hybrid* system also one in the controller-less
 //! version 2 tree, for its `cgroup.kill` and `cgroup.events`. With version 2 alone it is one
 //! directory.
 //!
@@ -16,6 +16,7 @@
 //! switched on from the root down, and that drivers of Nomad want groups of their own
 //! ([`field`]).
 
+mod cores;
 mod create;
 mod end;
 mod limits;
@@ -24,9 +25,13 @@ pub mod nomad;
 
 pub use limits::{Limits, weight};
 
+use cores::{CoreSets, SHARED};
+
 use cgroups_rs::fs::Controllers;
 use cgroups_rs::fs::hierarchies::{self, V1};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -56,6 +61,8 @@ pub struct Cgroups {
     controlled: Vec<PathBuf>,
     /// The parent's directory under the controller `pids` of version 1, which may not be there.
     pids: Option<PathBuf>,
+    /// Who has which cores, where the kernel can keep them apart.
+    cores: Option<CoreSets>,
     /// How many processes and threads each group may have, unless its own limits say it.
     most_processes: Option<u64>,
     /// The parent's directory in the controller-less tree of a hybrid system.
@@ -99,6 +106,7 @@ impl Cgroups {
                 v1: None,
                 controlled: vec![root.join(parent)],
                 pids: None,
+                cores: CoreSets::v2(root, parent),
                 most_processes: None,
                 unified: None,
                 mark: None,
@@ -121,6 +129,8 @@ impl Cgroups {
         };
         let controlled = vec![dir(Controllers::Cpu)?, dir(Controllers::Mem)?];
         let pids = dir(Controllers::Pids);
+        let sets = v1.get_mount_point(Controllers::CpuSet);
+        let cores = sets.and_then(|(mount, _)| CoreSets::v1(&mount, parent));
         let unified = unified_mount().map(|point| point.join(parent));
         let version = if unified.is_some() {
             Version::Hybrid
@@ -133,6 +143,7 @@ impl Cgroups {
             v1: Some(v1),
             controlled,
             pids,
+            cores,
             most_processes: None,
             unified,
             mark: None,
@@ -144,6 +155,31 @@ impl Cgroups {
     pub fn with_most_processes(mut self, most: Option<u64>) -> Cgroups {
         self.most_processes = most;
         self
+    }
+
+    /// Tasks may use the cores that this process may use, less these.
+    #[must_use]
+    pub fn reserving(mut self, reserved: &BTreeSet<u32>) -> Cgroups {
+        let own = sched_getaffinity(None).ok();
+        if let (Some(cores), Some(own)) = (&mut self.cores, own) {
+            let number = |core: usize| u32::try_from(core).ok();
+            let allowed = (0..CpuSet::MAX_CPU).filter(|core| own.is_set(*core));
+            let usable = allowed.filter_map(number);
+            cores.use_only(usable.filter(|core| !reserved.contains(core)).collect());
+        }
+        self
+    }
+
+    /// What was interrupted is put right: cores that nobody has for itself any more are shared.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub fn share_cores(&self) -> io::Result<()> {
+        self.cores.as_ref().map_or(Ok(()), CoreSets::share_the_rest)
+    }
+
+    fn has_own_cores(&self, name: &str) -> bool {
+        check(name).is_ok() && self.cores.as_ref().is_some_and(|cores| cores.has_own(name))
     }
 
     /// What the machine has.
@@ -167,6 +203,7 @@ impl Cgroups {
                 })),
             }
         }
+        names.retain(|name| name != SHARED);
         names.sort_unstable();
         names.dedup();
         Ok(names)
@@ -174,8 +211,9 @@ impl Cgroups {
 
     /// All directories of the parent.
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
+        let sets = self.cores.as_ref().and_then(CoreSets::own_dir);
         let all = self.controlled.iter().chain(&self.pids);
-        all.chain(&self.unified)
+        all.chain(&self.unified).chain(sets)
     }
 
     /// All directories of a group, there or not.
@@ -247,8 +285,8 @@ fn check(name: &str) -> io::Result<()> {
         (Some(Component::Normal(_)), None)
     );
     // A file of the parent's own must not be taken for a group.
-    let free = !name.contains('/') && !name.starts_with("cgroup.") && name.len() <= 255;
-    if plain && free {
+    let free = !name.contains('/') && !name.starts_with("cgroup.") && name != SHARED;
+    if plain && free && name.len() <= 255 {
         Ok(())
     } else {
         Err(invalid(format!("cgroup name {name:?}: not a name")))

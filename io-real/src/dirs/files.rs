@@ -120,6 +120,46 @@ impl TaskFiles {
         Ok(glimpses)
     }
 
+    /// A handle of a file or directory, to mount it elsewhere: nothing on the way may be a link. What is not there
+    /// becomes a directory.
+    ///
+    /// # Errors
+    /// A link is on the way, or the disk says no.
+    pub(crate) fn handle(&self, task_path: &TaskPath) -> io::Result<OwnedFd> {
+        let mut handle = self.base(task_path).try_clone_to_owned()?;
+        for name in task_path.path.split('/') {
+            // With `NOFOLLOW`, the link itself would be opened.
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            let open = || retried(|| openat2(&handle, name, flags, Mode::empty(), resolve));
+            handle = match open() {
+                Err(Errno::NOENT) => {
+                    mkdirat(&handle, name, Mode::from_raw_mode(0o755))?;
+                    open()?
+                }
+                opened => opened?,
+            };
+        }
+        Ok(handle)
+    }
+
+    /// A plain file to be read from its beginning; none if there is none.
+    ///
+    /// # Errors
+    /// It is no plain file, or the way to it leads out.
+    pub(crate) fn open_plain(&self, task_path: &TaskPath) -> io::Result<Option<File>> {
+        let Some(file) = open_below(self.base(task_path), &task_path.path)? else {
+            return Ok(None);
+        };
+        match file.metadata()?.is_file() {
+            true => Ok(Some(file)),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is no plain file",
+            )),
+        }
+    }
+
     /// Writes a file, with the directories on the way to it. Nothing is waited for: it is there
     /// for every task from now, and may be empty after the machine died.
     ///

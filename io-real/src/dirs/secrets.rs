@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use drover_core::ids::AllocId;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
@@ -82,6 +82,29 @@ impl AllocDirs {
             }
             mounted => mounted,
         }
+    }
+
+    /// Makes the directory of a task that has users of its own, of whom this machine knows nothing: what it sees of it
+    /// is for all of them, and nobody of this machine but the agent's user gets to it. Otherwise as
+    /// [`AllocDirs::build_task`], unless it is `made`, and [`AllocDirs::secrets`].
+    ///
+    /// # Errors
+    /// As those.
+    pub fn private_task(
+        &self,
+        alloc: AllocId,
+        task: &str,
+        megabytes: u64,
+        made: bool,
+    ) -> io::Result<String> {
+        if !made {
+            self.build_task(alloc, task, None)?;
+        }
+        let own = self.open(alloc, "")?;
+        let dir = make(own.as_fd(), task, MODE, owner(None))?;
+        let id = self.secrets(alloc, task, None, megabytes)?;
+        fchmod(enter(dir.as_fd(), NAME)?, Mode::from_raw_mode(0o777))?;
+        Ok(id)
     }
 
     /// Takes the secrets of all tasks of an allocation away, also while somebody uses them: they

@@ -2,6 +2,7 @@
 //! and answer.
 
 mod answer;
+pub mod docker;
 pub mod exec;
 pub mod external;
 pub mod mock;

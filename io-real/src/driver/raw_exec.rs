@@ -34,6 +34,7 @@ use super::{Driver, Inbox, Orphans, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
+use crate::network::Networks;
 use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
 use crate::stats::StatsSource;
@@ -66,10 +67,11 @@ impl RawExec {
         inbox: Inbox,
     ) -> RawExec {
         let settings = ExecSettings::default();
-        RawExec::isolating(home, dirs, cgroups, open_files, inbox, settings)
+        RawExec::isolating(home, dirs, cgroups, open_files, inbox, settings, None)
     }
 
-    /// The same, where isolated tasks ([`super::exec`]) are as these settings say.
+    /// The same, where isolated tasks ([`super::exec`]) are as these settings say, and tasks of allocations with
+    /// networks of their own start in these.
     pub fn isolating(
         home: ShimHome,
         dirs: AllocDirs,
@@ -77,6 +79,7 @@ impl RawExec {
         open_files: Option<u64>,
         inbox: Inbox,
         isolation: ExecSettings,
+        networks: Option<Networks>,
     ) -> RawExec {
         let dependencies = LaunchDependencies {
             home,
@@ -84,6 +87,7 @@ impl RawExec {
             cgroups,
             open_files,
             isolation,
+            networks,
         };
         RawExec {
             world: Arc::new(World {

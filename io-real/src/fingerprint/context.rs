@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::kernel::{Kernel, Live};
 use super::root::Root;
+use crate::network::Bridge;
 
 /// What probes look at.
 #[derive(Clone)]
@@ -60,6 +61,8 @@ pub struct Settings {
     pub network_speed: Option<u64>,
     /// Addresses of this machine that ports of jobs may name.
     pub host_networks: Vec<HostNetwork>,
+    /// The bridge of networks of allocations.
+    pub bridge: Bridge,
     /// Whether tasks of a bridge reach themselves through it.
     pub bridge_hairpin: bool,
     /// The agent's version.
@@ -90,6 +93,7 @@ impl Default for Settings {
             network_interface: None,
             network_speed: None,
             host_networks: Vec::new(),
+            bridge: Bridge::default(),
             bridge_hairpin: false,
             version: String::new(),
             nomad_version: String::new(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::system::uname;
 
 use super::netlink;
+use crate::network::{self, Bridge};
 
 /// What the kernel says in no file. This machine's is [`Live`].
 pub trait Kernel: Send + Sync {
@@ -22,6 +23,12 @@ pub trait Kernel: Send + Sync {
     /// # Errors
     /// It does not say.
     fn addresses(&self) -> io::Result<Vec<InterfaceAddress>>;
+
+    /// The modes besides `host` that networks of groups may have, each with the reason why there are none of it, if
+    /// so.
+    fn network_modes(&self, _bridge: &Bridge) -> Vec<(&'static str, Option<String>)> {
+        vec![("bridge", None)]
+    }
 
     /// The volume that a directory is on, or will be on; `None` if there is none.
     ///
@@ -89,6 +96,12 @@ impl Kernel for Live {
 
     fn addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
         netlink::addresses()
+    }
+
+    fn network_modes(&self, bridge: &Bridge) -> Vec<(&'static str, Option<String>)> {
+        let none = network::fault_of_namespaces();
+        let behind = none.clone().or_else(|| network::fault_of_bridge(bridge));
+        vec![("bridge", behind), ("none", none)]
     }
 
     fn volume(&self, dir: &Path) -> io::Result<Option<Volume>> {

@@ -35,7 +35,6 @@ mod netlink;
 mod prober;
 mod probes;
 mod put;
-mod ranges;
 mod root;
 mod run;
 

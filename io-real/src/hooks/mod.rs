@@ -9,6 +9,7 @@ mod dispatch_payload;
 mod fetch_disk;
 mod identity;
 mod migrate_disk;
+mod network;
 mod task_dir;
 mod template;
 mod volumes;
@@ -31,6 +32,7 @@ use crate::driver::Inbox;
 use crate::gate::Gate;
 use crate::identity::Issuer;
 use crate::migrate::Migration;
+use crate::network::Networks;
 use crate::templates::Templates;
 
 /// Whose hook it is.
@@ -68,6 +70,9 @@ pub struct Hooks {
     inbox: Inbox,
     gate: Gate,
     dir_locks: DirLocks,
+    networks: Networks,
+    /// The same for networks.
+    network_locks: DirLocks,
     devices: DevicePlugins,
     templates: Templates,
     artifacts: Artifacts,
@@ -76,10 +81,10 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
+    /// Works in `dirs`, makes `networks`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
     /// `issuer`, asks at `agent_handle` for what templates want to know of the state, and answers to `inbox`.
     pub fn new(
-        dirs: AllocDirs,
+        (dirs, networks): (AllocDirs, Networks),
         inbox: Inbox,
         devices: DevicePlugins,
         artifacts: Artifacts,
@@ -98,6 +103,8 @@ impl Hooks {
             inbox,
             gate,
             dir_locks: DirLocks::default(),
+            networks,
+            network_locks: DirLocks::default(),
         }
     }
 
@@ -126,6 +133,8 @@ impl Hooks {
 
     fn run(&self, of: Of, work: HookWork) {
         match work {
+            HookWork::BuildNetwork(work) => self.start(of, work),
+            HookWork::RemoveNetwork(work) => self.start(of, work),
             HookWork::BuildAllocDir(work) => self.start(of, work),
             HookWork::InheritDisk(work) => self.start(of, work),
             HookWork::AskRemote(work) => self.start(of, work),

@@ -13,6 +13,15 @@ impl Work for BuildTaskDir {
         let build = move |hooks: &Hooks| {
             let key = key?;
             let (alloc, task) = (key.alloc, key.task.as_str());
+            if self.private {
+                let secrets = hooks
+                    .dirs
+                    .private_task(alloc, task, self.secrets_mb, self.made)?;
+                return Ok(HookOutput {
+                    secrets,
+                    ..HookOutput::default()
+                });
+            }
             let owner = user::owner(&self.user)?;
             if !self.made {
                 hooks.dirs.build_task(alloc, task, owner)?;

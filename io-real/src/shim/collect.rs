@@ -39,7 +39,7 @@ impl ShimHome {
         let pipes = [self.pipe(launch, "o")?, self.pipe(launch, "e")?];
         let [out, err] = pipes.each_ref().map(AsFd::as_fd);
         let fds = [self.run.as_fd(), logs.dir, out, err];
-        let (shim, task) = self.spawn(&message, &fds)?;
+        let (shim, task) = self.spawn(&message, &fds, None)?;
         Ok(self.live(launch, shim, task, Some(pipes)))
     }
 

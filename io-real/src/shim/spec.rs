@@ -2,6 +2,7 @@
 
 use super::record::{Exit, Record};
 use super::wire;
+use crate::network;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -187,6 +188,8 @@ pub struct LaunchSpec<'a> {
     pub logs: Logs<'a>,
     /// How it is isolated, if it is.
     pub isolation: Option<Isolation<'a>>,
+    /// The network in which it starts; that of the agent if none.
+    pub entrance: Option<&'a network::Entrance>,
 }
 
 /// How a task ended.

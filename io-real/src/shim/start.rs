@@ -8,6 +8,7 @@ use super::process::{SLICE, ShimProcess, retry_until};
 use super::record::Process;
 use super::spec::{Cgroup, Isolation, LaunchSpec, Logs, SessionStreams};
 use super::wire::{self, Step, Verdict};
+use crate::network::Entrance;
 use rustix::io::{IoSlice, read};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -125,7 +126,7 @@ impl ShimHome {
             fds.push(null);
             fds.extend(isolation.fds());
         }
-        let started = self.spawn(&message, &fds);
+        let started = self.spawn(&message, &fds, spec.entrance);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
         let pipes = pipes.map(|pipes| pipes.map(|(read_end, _)| read_end));
         Ok(self.live(spec.launch, shim, task, pipes))
@@ -162,7 +163,7 @@ impl ShimHome {
             streams.lifeline,
         ];
         fds.extend(spec.isolation.iter().flat_map(Isolation::fds));
-        let started = self.spawn(&message, &fds);
+        let started = self.spawn(&message, &fds, spec.entrance);
         let (shim, task) = started.map_err(|error| name_path(error, &spec))?;
         Ok(self.live(spec.launch, shim, task, None))
     }
@@ -192,7 +193,7 @@ impl ShimHome {
             None => None,
             Some([out, err]) => Some([out.try_clone_to_owned()?, err.try_clone_to_owned()?]),
         };
-        let (shim, task) = self.spawn(&message, &fds)?;
+        let (shim, task) = self.spawn(&message, &fds, None)?;
         Ok(self.live(old.launch(), shim, task, pipes))
     }
 
@@ -201,10 +202,15 @@ impl ShimHome {
         &self,
         message: &[u8],
         fds: &[BorrowedFd<'_>],
+        entrance: Option<&Entrance>,
     ) -> Result<(ShimProcess, Process), StartError> {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let mut child = self.run_program(its)?;
+        // Who starts in a network is born in it, with all that it starts.
+        let mut child = match entrance {
+            None => self.run_program(its)?,
+            Some(entrance) => entrance.run(|| self.run_program(its))?,
+        };
         // Our child, and not reaped: the pid is its own.
         let pid = Pid::from_child(&child);
         let shim = pidfd_open(pid, PidfdFlags::empty());

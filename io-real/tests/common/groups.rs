@@ -33,7 +33,8 @@ impl Drop for Groups {
             let _ = self.groups.kill(&name, SOON);
             let _ = self.groups.remove(&name);
         }
-        for tree in ["", "cpu", "memory", "pids", "unified"] {
+        let _ = fs::remove_dir(format!("/sys/fs/cgroup/cpuset/{}/shared", self.parent));
+        for tree in ["cpuset", "", "cpu", "memory", "pids", "unified"] {
             let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
         }
     }

@@ -172,6 +172,7 @@ impl Rig {
             },
             logs: logs(log_dir.as_fd(), task),
             isolation: None,
+            entrance: None,
         })
     }
 

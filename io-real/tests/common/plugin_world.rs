@@ -60,9 +60,12 @@ pub fn sh(script: &str) -> TaskConfig {
         cpu_shares: 100,
         memory_limit: 256 << 20,
         memory_reserved: 0,
+        cores: [].into(),
         reserved: drover_core::model::device::Reserved::default(),
         device_env: [].into(),
         profile: None,
+        container: None,
+        network: None,
         logs: LogConfig::default(),
     }
 }

@@ -13,6 +13,7 @@ use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::processors::Processors;
 use drover_core::model::task::{Stage, Task};
+use drover_core::store::record::AssignedPort;
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
@@ -103,7 +104,10 @@ pub(super) fn claims(alloc: &AllocRunner) -> BTreeSet<Claim> {
     let record = alloc.record();
     let mut all = BTreeSet::new();
     all.insert(Claim::Slot(record.slot()));
-    all.extend(record.ports.iter().map(|port| Claim::Port(port.value)));
+    let port = |port: &AssignedPort| Claim::Port(port.host_ip.as_str().into(), port.value);
+    all.extend(record.ports.iter().map(port));
+    let network = record.network.as_ref().and_then(|network| network.address);
+    all.extend(network.map(Claim::Address));
     for one in &record.devices {
         let ids = one.ids.iter().cloned();
         all.extend(ids.map(|id| Claim::Device(one.group.clone(), id)));
@@ -118,9 +122,12 @@ pub(super) fn claims(alloc: &AllocRunner) -> BTreeSet<Claim> {
     all
 }
 
-/// Whether something of it may be alive, as far as the agent knows.
+/// Whether something of it may be alive or its network be there, as far as the agent knows.
 pub(super) fn is_there(alloc: &AllocRunner) -> bool {
-    !alloc.record().finished || alloc.tasks().iter().any(TaskRunner::has_remains)
+    let network = alloc.record().network.as_ref();
+    !alloc.record().finished
+        || alloc.tasks().iter().any(TaskRunner::has_remains)
+        || network.is_some_and(|network| !network.removed)
 }
 
 pub(super) fn was_asked_to_stop(alloc: &AllocRunner) -> bool {

@@ -25,7 +25,10 @@ use super::{Checker, Property, Verdict};
 fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
     let held: BTreeSet<Claim> = others.iter().flat_map(|it| claims(it)).collect();
     let ports = group.networks.iter().flat_map(|it| &it.reserved_ports);
-    let taken = |value: i64| u16::try_from(value).is_ok_and(|it| held.contains(&Claim::Port(it)));
+    let taken = |value: i64| {
+        let mut held = held.iter();
+        held.any(|claim| matches!(claim, Claim::Port(_, port) if i64::from(*port) == value))
+    };
     let cores: i64 = group.tasks.iter().map(|task| task.resources.cores).sum();
     let free = processors(view).map_or(0, |found| {
         let free = |id: &u32| !held.contains(&Claim::Core(*id));

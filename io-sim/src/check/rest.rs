@@ -44,6 +44,7 @@ impl Checker {
         self.live_process_has_its_directories(world)?;
         self.ended_launch_has_no_statistics(world, agent)?;
         self.every_directory_has_known_alloc(world, agent)?;
+        self.every_network_has_living_alloc(world, agent)?;
         self.ended_launch_is_destroyed(agent)?;
         for job in agent.view().jobs() {
             self.deployments_end(agent, job)?;
@@ -57,6 +58,7 @@ impl Checker {
             self.group_stops_with_its_leader(alloc)?;
             self.sidecars_stop_after_main_tasks(alloc)?;
         }
+        self.failed_alloc_is_replaced(agent)?;
         self.ended_session_is_forgotten(agent)?;
         self.checks_pass_at_rest(world, agent)?;
         self.no_wait_for_healthy_services(world, agent)?;

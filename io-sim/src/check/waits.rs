@@ -13,6 +13,18 @@ use drover_core::task::runner::{Phase, TaskRunner};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
+/// Whether nothing of a finished allocation is left but its network.
+fn has_only_network(alloc: &AllocRunner) -> bool {
+    let network = alloc.record().network.as_ref();
+    let there = network.is_some_and(|network| !network.removed);
+    there && !alloc.tasks().iter().any(TaskRunner::has_remains)
+}
+
+/// Whether nothing of a finished allocation is left but its directory, which is to go.
+fn has_only_directory(alloc: &AllocRunner) -> bool {
+    alloc.record().destroying && !alloc.has_remains()
+}
+
 impl Checker {
     /// `poll_timeout` is the earliest deadline of all components.
     pub(super) fn poll_timeout_matches_earliest_deadline(
@@ -91,11 +103,12 @@ impl Checker {
                 AllocPhase::Prerun(_) | AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => {
                     true
                 }
-                // Nothing of it is left but its directory: others go first.
-                AllocPhase::Finished => alloc.record().destroying && !alloc.has_remains(),
+                // Nothing of it is left but its network; or but its directory: others go first.
+                AllocPhase::Finished => has_only_network(alloc) || has_only_directory(alloc),
                 AllocPhase::Tasks(_) | AllocPhase::Destroyed => false,
             };
-            let awaits_place = matches!(alloc.phase(), AllocPhase::Finished) && busy;
+            let finished = matches!(alloc.phase(), AllocPhase::Finished);
+            let awaits_place = finished && has_only_directory(alloc);
             self.sometimes(Property::SometimesGcWaitsForPermit, awaits_place);
             let id = alloc.record().id;
             let holds = allocs.contains(&id) == busy;

@@ -9,6 +9,7 @@ mod dispatch_payload;
 mod fetch_disk;
 mod identity;
 mod migrate_disk;
+mod network;
 mod task_dir;
 mod template;
 mod volumes;
@@ -113,6 +114,8 @@ pub(crate) trait Simulated {
 /// The adapter of this work.
 pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
     match work {
+        HookWork::BuildNetwork(work) => work,
+        HookWork::RemoveNetwork(work) => work,
         HookWork::BuildAllocDir(work) => work,
         HookWork::InheritDisk(work) => work,
         HookWork::AskRemote(work) => work,

@@ -77,6 +77,13 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "TaskKey"
         | "AllocRecord"
         | "AssignedPort"
+        | "Container"
+        | "DockerPolicy"
+        | "AllocNetwork"
+        | "BuildNetwork"
+        | "RemoveNetwork"
+        | "TaskNetwork"
+        | "Dns"
         | "Evaluation"
         | "Deployment"
         | "Meta"
@@ -171,7 +178,7 @@ pub(super) fn fields(owner: &str) -> Fields {
             Rule::HideAll,
         ),
         "ScalingEvent" | "ScaleJob" => others_hidden!(&["meta"] => Rule::HideAll),
-        "Network" => Fields::listed(&[(&["Mode", "Hostname"], Rule::Show)], Rule::HideAll),
+        "Network" => Fields::listed(&[(&["Mode", "Hostname", "DNS"], Rule::Show)], Rule::HideAll),
         "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
         // Why a probe failed is somebody else's words.
         "Probe" => Fields::listed(&[(&["last_error"], Rule::HideTexts)], Rule::Show),
@@ -288,7 +295,7 @@ pub(super) fn of_variant(owner: &str, variant: &str) -> Option<Rule> {
 pub(super) fn is_checked_text(text: &str) -> bool {
     let is_number = text.parse::<i64>().is_ok() || parse_duration(text).is_ok();
     let is_name = Sharing::of(text).is_some() || Capabilities::named([text]).is_ok();
-    is_number || is_name || port_pair(text).is_some()
+    is_number || is_name || port_pair(text).is_some() || is_choice(text)
 }
 
 /// Details of events that are the core's own words.
@@ -340,6 +347,7 @@ pub(super) fn of_entry(rule: Rule, key: &str) -> Rule {
     match rule {
         Rule::EventDetails if OWN_WORDS.contains(&key) => Rule::Show,
         Rule::EventDetails => Rule::HideTexts,
+        Rule::DriverConfig if is_allowed(key) => Rule::Show,
         Rule::DriverConfig if is_checked(key) => Rule::Checked,
         Rule::Service => of_service(key),
         Rule::DriverConfig
@@ -359,6 +367,36 @@ pub(super) fn hides_keys(rule: Rule) -> bool {
     )
 }
 
+/// Whether the agent's settings decide about what a driver that is known has under this name.
+fn is_allowed(name: &str) -> bool {
+    let own = |field: &Field| field.name == name && matches!(field.rule, FieldRule::Allowed);
+    SCHEMAS.iter().any(|schema| any(schema.fields, &own))
+}
+
+/// Whether a driver that is known offers this among others.
+fn is_choice(text: &str) -> bool {
+    let own =
+        |field: &Field| matches!(field.rule, FieldRule::OneOf(choices) if choices.contains(&text));
+    SCHEMAS.iter().any(|schema| any(schema.fields, &own))
+}
+
+/// Whether there is such a field, or one in its blocks.
+fn any(fields: &[Field], such: &dyn Fn(&Field) -> bool) -> bool {
+    fields.iter().any(|field| {
+        such(field)
+            || match field.kind {
+                Kind::Block(fields) | Kind::Blocks(fields) => any(fields, such),
+                Kind::String
+                | Kind::Bool
+                | Kind::Number
+                | Kind::ListOfString
+                | Kind::MapOfString
+                | Kind::Refused(_)
+                | Kind::Duration => false,
+            }
+    })
+}
+
 /// Whether a driver that is known wants something else than any text under this name.
 fn is_checked(name: &str) -> bool {
     SCHEMAS.iter().any(|schema| checks(schema.fields, name))
@@ -371,8 +409,8 @@ fn checks(fields: &[Field], name: &str) -> bool {
             field.name == name && matches!(field.rule, FieldRule::PortPair | FieldRule::OneOf(_))
         }
         Kind::ListOfString => field.name == name && matches!(field.rule, FieldRule::Capabilities),
-        Kind::MapOfString => false,
-        Kind::Block(fields) => checks(fields, name),
+        Kind::MapOfString | Kind::Refused(_) => false,
+        Kind::Block(fields) | Kind::Blocks(fields) => checks(fields, name),
     })
 }
 
@@ -449,6 +487,10 @@ mod tests {
             ("exit_code", Rule::Checked),
             ("ipc_mode", Rule::Checked),
             ("cap_add", Rule::Checked),
+            ("volumes", Rule::Show),
+            ("runtime", Rule::Show),
+            ("image", Rule::DriverConfig),
+            ("password", Rule::DriverConfig),
             ("command", Rule::DriverConfig),
             ("args", Rule::DriverConfig),
             ("unheard_of", Rule::DriverConfig),
@@ -461,5 +503,6 @@ mod tests {
             Rule::HideTexts
         );
         assert!(is_checked_text("5") && is_checked_text("5s") && !is_checked_text("hunter2"));
+        assert!(is_checked_text("tmpfs"));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::model::event::TaskEvent;
+use drover_core::model::network::INTERFACE;
 use drover_core::store::record::AllocRecord;
 use drover_core::text::parse_duration;
 use drover_core::time::Timestamp;
@@ -300,8 +301,19 @@ fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
     })
 }
 
-/// The first address that a driver gave to a task of it.
+/// The network of its own, or the first address that a driver gave to a task of it.
 fn network_status(alloc: &AllocRecords) -> Option<NetworkStatus> {
+    if let Some(address) = alloc.alloc().address() {
+        let group = alloc.job.group(alloc.alloc().group.as_str());
+        let network = group.and_then(|group| group.networks.first());
+        let dns = network.and_then(|network| network.dns.as_ref());
+        return Some(NetworkStatus {
+            interface_name: INTERFACE.to_owned(),
+            address: address.to_string(),
+            dns: dns.and_then(|dns| serde_json::to_value(dns).ok()),
+            ..NetworkStatus::default()
+        });
+    }
     let mut networks = alloc.tasks().filter_map(|(_, _, network)| network);
     let ip = &networks.find(|network| !network.ip.is_empty())?.ip;
     let (address, address_ipv6) = if ip.contains(':') {

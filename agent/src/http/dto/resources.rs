@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use drover_core::model::device::AssignedDevices;
 use drover_core::model::group::TaskGroup;
+use drover_core::model::network::DEFAULT_HOST_NETWORK;
 use drover_core::model::task::{Lifecycle, Task};
 use drover_core::store::record::AllocRecord;
 use serde::{Deserialize, Serialize};
@@ -271,7 +272,10 @@ fn networks(record: &AllocRecord, group: Option<&TaskGroup>) -> Option<Vec<Netwo
             label: port.label.clone(),
             value: i64::from(port.value),
             to: i64::from(port.to),
-            host_network: "default".to_owned(),
+            host_network: match port.host_network.as_str() {
+                "" => DEFAULT_HOST_NETWORK.to_owned(),
+                name => name.to_owned(),
+            },
         });
     }
     Some(vec![network])

@@ -11,6 +11,7 @@ pub mod await_claims;
 pub mod await_remote;
 pub mod fetch_disk;
 pub mod migrate_disk;
+pub mod network;
 
 use super::remote::Asking;
 use super::runner::AllocRunner;
@@ -27,6 +28,7 @@ use crate::time::Span;
 pub const PRERUN: &[&dyn AllocHook] = &[
     &await_claims::AwaitClaims,
     &await_remote::AwaitRemote,
+    &network::NetworkHook,
     &alloc_dir::AllocDir,
     &migrate_disk::MigrateDisk,
     &fetch_disk::FetchDisk,

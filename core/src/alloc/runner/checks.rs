@@ -314,7 +314,7 @@ fn target(
     let network = task.and_then(TaskRunner::network);
     match endpoint(record, &config.node.address, port, mode, network) {
         Some((host, port)) if port > 0 && !host.is_empty() => Target::Service(Arc::new(Probe {
-            host: host.to_owned(),
+            host: host.into_owned(),
             port,
             timeout: check.timeout,
             how,

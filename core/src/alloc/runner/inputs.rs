@@ -70,6 +70,9 @@ impl AllocRunner {
 
     /// The work of a hook of its own is over, or given up.
     fn answered(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
+        if self.network_removed(cx, op, &result) {
+            return;
+        }
         let awaited = match &mut self.phase {
             Phase::Prerun(setup) => {
                 let setup = setup.clone();

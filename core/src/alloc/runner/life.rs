@@ -91,6 +91,7 @@ impl AllocRunner {
                 over
             }
             Phase::Finished => {
+                self.advance_network(cx);
                 let clean = self.record.destroying && !self.has_remains();
                 let begin = clean && cx.shared.destroys.has_permit(&self.record);
                 if begin {

@@ -10,6 +10,7 @@ mod destroying;
 mod ending;
 mod inputs;
 mod life;
+mod network;
 mod report;
 mod setup;
 mod timers;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use network::NetworkRemoval;
 pub use setup::Setup;
 pub use timers::AllocTimer;
 
@@ -84,6 +86,9 @@ pub struct AllocRunner {
     /// Whether all that it claims of this node was granted.
     #[serde(default)]
     granted: bool,
+    /// Where the removal of its network stands.
+    #[serde(default)]
+    network_removal: NetworkRemoval,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -166,6 +171,7 @@ impl AllocRunner {
             health,
             max_run_deadline,
             granted: false,
+            network_removal: NetworkRemoval::Idle,
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {
@@ -257,12 +263,13 @@ impl AllocRunner {
             || tasks.filter(is_leader).any(TaskRunner::is_terminal)
     }
 
-    /// Whether it is over and something of it may be alive nevertheless.
+    /// Whether it is over and something of it may be alive nevertheless, or its network is there.
     pub fn has_remains(&self) -> bool {
-        self.record.finished && self.tasks.iter().any(TaskRunner::has_remains)
+        let left = self.record.has_network() || self.tasks.iter().any(TaskRunner::has_remains);
+        self.record.finished && left
     }
 
-    /// Whether nothing of it is alive: what it claims is free.
+    /// Whether nothing of it is alive and its network is removed: what it claims is free.
     pub fn is_gone(&self) -> bool {
         self.record.finished && !self.has_remains()
     }

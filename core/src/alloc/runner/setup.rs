@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;
+use crate::alloc::hooks::network::NetworkHook;
 use crate::alloc::hooks::{AllocHook, Holders, PRERUN};
 use crate::alloc::remote::Asking;
 use crate::cx::Cx;
@@ -13,9 +14,11 @@ use crate::hooks::{HookOutcome, HookStart, OnError, Pipeline, Progress};
 use crate::ids::TaskName;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
+use crate::model::task::Stage;
 use crate::op::{Failure, Op};
 use crate::operations::Owner;
 use crate::store::disk::Disk;
+use crate::task::runner::TaskRunner;
 use crate::time::Instant;
 use crate::work::HookWork;
 
@@ -59,7 +62,10 @@ impl Setup {
 impl AllocRunner {
     pub(super) fn advance_prerun(&mut self, cx: &mut Cx<'_>, mut setup: Setup) -> bool {
         if self.kill.is_some() || self.record.is_terminal() {
-            return self.abandon_prerun(cx, &setup);
+            return match self.needs_network_to_end() {
+                true => self.advance_network_alone(cx, setup),
+                false => self.abandon_prerun(cx, &setup),
+            };
         }
         let Setup { pipeline, asking } = &mut setup;
         match pipeline.advance(PRERUN, |hook| hook.prerun(self, asking, cx)) {
@@ -204,10 +210,42 @@ impl AllocRunner {
         let Some(op) = self.setup().and_then(Setup::awaited) else {
             return;
         };
+        let hook = self.setup().and_then(Setup::hook);
+        if hook.is_some_and(is_network) && self.needs_network_to_end() {
+            return;
+        }
         if cx.withdraw(op) {
             self.phase = Phase::Prerun(Setup::default());
         } else {
             cx.send(Effect::Hook(HookEffect::Cancel { op }));
+        }
+    }
+
+    /// Whether something is left to run when the tasks have ended, in a network that a reboot of the machine may
+    /// have removed.
+    fn needs_network_to_end(&self) -> bool {
+        let comes_after =
+            |task: &TaskRunner| task.spec().stage() == Stage::Poststop && !task.is_dead();
+        !self.never_ran() && self.record.has_network() && self.tasks.iter().any(comes_after)
+    }
+
+    /// Of all that is set up only the network is wanted.
+    fn advance_network_alone(&mut self, cx: &mut Cx<'_>, mut setup: Setup) -> bool {
+        let Setup { pipeline, asking } = &mut setup;
+        loop {
+            let progress = pipeline.advance(PRERUN, |hook| match is_network(hook) {
+                true => hook.prerun(self, asking, cx),
+                false => HookStart::Done,
+            });
+            match progress {
+                Progress::Pending => {
+                    self.phase = Phase::Prerun(setup);
+                    return false;
+                }
+                Progress::Finished(_) => return self.abandon_prerun(cx, &setup),
+                // It may be there nevertheless; if not, no driver starts a task that wants it.
+                Progress::Failed(..) => {}
+            }
         }
     }
 
@@ -227,4 +265,8 @@ impl AllocRunner {
         self.phase = Phase::Tasks(Coordinator::default());
         true
     }
+}
+
+fn is_network(hook: &dyn AllocHook) -> bool {
+    hook.name() == NetworkHook.name()
 }

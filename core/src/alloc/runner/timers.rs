@@ -26,6 +26,8 @@ pub enum AllocTimer {
     AskAgain,
     /// Garbage collection is tried again.
     DestroyRetry,
+    /// The removal of its network is tried again.
+    NetworkRetry,
     /// One of a task.
     Task(TaskName, TaskTimer),
 }
@@ -50,8 +52,10 @@ impl AllocRunner {
             let (at, timer) = task.deadline()?;
             Some((at, AllocTimer::Task(task.spec().key.task.clone(), timer)))
         });
+        let network = self.network_deadline();
         phase
             .into_iter()
+            .chain(network.map(|at| (at, AllocTimer::NetworkRetry)))
             .chain(kill.map(|at| (at, AllocTimer::ShutdownDelay)))
             .chain(health.map(|at| (at, AllocTimer::Health)))
             .chain(checks.map(|at| (at, AllocTimer::Check)))
@@ -69,6 +73,7 @@ impl AllocRunner {
         if matches!(self.phase, Phase::DestroyPause(until) if until <= cx.now.at) {
             self.phase = Phase::Finished;
         }
+        self.retry_network(cx);
         if self.max_run_deadline.is_some_and(|at| at <= cx.now.at) {
             self.max_run_deadline = None;
             self.max_run_duration_passed(cx);

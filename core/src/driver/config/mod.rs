@@ -1,11 +1,13 @@
 //! The task configurations of the drivers that come with the agent.
 
+mod docker;
 mod exec;
 mod mock;
 mod raw_exec;
 
 use std::collections::BTreeMap;
 
+pub use docker::{DOCKER, DockerConfig, DockerMount, MountKind, RegistryAuth};
 pub use exec::{EXEC, ExecConfig};
 pub use mock::{MOCK, MockCommand, MockConfig, MockOutput};
 pub use raw_exec::{RAW_EXEC, RawExecConfig};
@@ -16,7 +18,7 @@ use crate::model::value::Value;
 use crate::time::Span;
 
 /// The schemas of all drivers that come with the agent.
-pub const SCHEMAS: [&Schema; 3] = [&RAW_EXEC, &EXEC, &MOCK];
+pub const SCHEMAS: [&Schema; 4] = [&RAW_EXEC, &EXEC, &DOCKER, &MOCK];
 
 /// The schema of a driver's task configuration; none for a driver that does not come with the
 /// agent. `mock` is another name of `mock_driver`.
@@ -24,6 +26,7 @@ pub fn schema_for(driver: &str) -> Option<&'static Schema> {
     match driver {
         "raw_exec" => Some(&RAW_EXEC),
         "exec" => Some(&EXEC),
+        "docker" => Some(&DOCKER),
         "mock_driver" | "mock" => Some(&MOCK),
         _ => None,
     }
@@ -57,6 +60,16 @@ impl<'a> Fields<'a> {
         N::try_from(number).unwrap_or_default()
     }
 
+    /// The number; none where it is not given or does not fit.
+    fn some_number<N: TryFrom<i64>>(self, name: &str) -> Option<N> {
+        let number = self.0.get(name).and_then(whole_of)?;
+        N::try_from(number).ok()
+    }
+
+    fn some_bool(self, name: &str) -> Option<bool> {
+        self.0.get(name).and_then(bool_of)
+    }
+
     fn span(self, name: &str) -> Span {
         span_of(&self.text(name)).unwrap_or_default()
     }
@@ -78,5 +91,10 @@ impl<'a> Fields<'a> {
     fn block(self, name: &str) -> Option<Fields<'a>> {
         let blocks = self.0.get(name).and_then(blocks_of)?;
         blocks.first().copied().map(Fields)
+    }
+
+    fn blocks(self, name: &str) -> impl Iterator<Item = Fields<'a>> {
+        let blocks = self.0.get(name).and_then(blocks_of).unwrap_or_default();
+        blocks.into_iter().map(Fields)
     }
 }

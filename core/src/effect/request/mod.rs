@@ -15,7 +15,7 @@ pub use exec::{Exec, Program};
 pub use open_session::{OpenSession, SessionProgram};
 pub use recover::Recover;
 pub use signal::Signal;
-pub use start::{Start, TaskConfig};
+pub use start::{Start, TaskConfig, TaskNetwork};
 pub use stop::Stop;
 
 use serde::{Deserialize, Serialize};

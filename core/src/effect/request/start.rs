@@ -1,15 +1,17 @@
 //! A task is started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::DriverRequest;
+use crate::driver::docker::Container;
 use crate::driver::isolation::Profile;
 use crate::ids::{LaunchId, Run};
 use crate::input::DriverInput;
 use crate::model::device::Reserved;
+use crate::model::network::Ipv4;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
 use crate::op::{Failure, Op};
@@ -70,6 +72,9 @@ pub struct TaskConfig {
     pub memory_limit: u64,
     /// Bytes of memory that are its own; 0 if that is the limit.
     pub memory_reserved: u64,
+    /// The cores that it has for itself.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cores: BTreeSet<u32>,
     /// How output is kept.
     pub logs: LogConfig,
     /// What the task needs in order to use its devices.
@@ -81,4 +86,23 @@ pub struct TaskConfig {
     /// How the task is isolated, if its driver does that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// What its container may have, if its driver makes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
+    /// The network that was made for its allocation, if one was: the task starts in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<TaskNetwork>,
+}
+
+/// The network that was made for a task's allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskNetwork {
+    /// Whether it has a namespace of its own, which the task enters. Otherwise only the files are made that say how
+    /// names are resolved.
+    pub own: bool,
+    /// The name that the task has for itself; the host's if empty.
+    pub hostname: String,
+    /// Its address, if it has one.
+    pub address: Option<Ipv4>,
 }

@@ -3,7 +3,7 @@
 use super::{Runs, TaskHook};
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::driver::isolation::account;
+use crate::driver::isolation::{account, has_own_users};
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
@@ -38,6 +38,7 @@ impl TaskHook for TaskDir {
             user: account(of).to_owned(),
             secrets_mb: u64::try_from(of.resources.secrets_mb).unwrap_or(0),
             made,
+            private: has_own_users(&of.driver),
         };
         task.hook_work(cx, self, work)
     }

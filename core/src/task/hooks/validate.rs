@@ -3,10 +3,14 @@
 
 use super::TaskHook;
 use crate::cx::Cx;
-use crate::driver::config::schema_for;
+use crate::driver::config::{DockerConfig, schema_for};
+use crate::driver::isolation::DOCKER;
 use crate::driver::schema;
 use crate::hooks::HookStart;
+use crate::interpolate::has_reference;
 use crate::model::event::EventType;
+use crate::model::task::Task;
+use crate::model::value::Value;
 use crate::op::Failure;
 use crate::task::runner::{Scope, TaskRunner};
 
@@ -18,8 +22,11 @@ impl TaskHook for Validate {
         "validate"
     }
 
-    fn begin(&self, task: &mut TaskRunner, _cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
+    fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
         let task = task.spec().task();
+        if let Err(why) = allowed(cx, task) {
+            return HookStart::Failed(Failure::fatal(why));
+        }
         let Some(schema) = schema_for(&task.driver) else {
             return HookStart::Done;
         };
@@ -33,5 +40,27 @@ impl TaskHook for Validate {
 
     fn failure_event(&self) -> Option<(EventType, &'static str)> {
         Some((EventType::FailedValidation, "validation_error"))
+    }
+}
+
+/// Whether a container may be as it is asked for, as far as that is known before its references are replaced: so
+/// nothing is fetched for a task that cannot start.
+fn allowed(cx: &Cx<'_>, task: &Task) -> Result<(), String> {
+    if task.driver != DOCKER || task.config.values().any(refers) {
+        return Ok(());
+    }
+    // What is no configuration at all is said of its schema.
+    let Ok(asked) = DockerConfig::decode(&task.config) else {
+        return Ok(());
+    };
+    cx.config.docker.admit(&asked)
+}
+
+fn refers(value: &Value) -> bool {
+    match value {
+        Value::String(text) => has_reference(text),
+        Value::List(items) => items.iter().any(refers),
+        Value::Map(map) => map.values().any(refers),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
     }
 }

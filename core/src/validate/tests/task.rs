@@ -112,17 +112,97 @@ fn network_modes_are_validated() {
             }];
         })
     };
-    assert_eq!(mode("host").len(), 0);
+    for good in ["", "host", "bridge", "none"] {
+        assert_eq!(mode(good), [""; 0], "{good}");
+    }
     assert_eq!(
-        mode("bridge"),
-        ["group[\"web\"].network.mode: not supported by this version: network mode bridge"]
+        mode("cni/mine"),
+        ["group[\"web\"].network.mode: not supported by this version: network mode cni/mine"]
     );
-    assert_eq!(mode("none").len(), 1);
-    assert_eq!(mode("cni/mine").len(), 1);
     assert_eq!(
         mode("brige"),
-        ["group[\"web\"].network.mode: unknown network mode \"brige\""]
+        [
+            "group[\"web\"].network.mode: unknown network mode \"brige\": host, bridge and none are \
+             known"
+        ]
     );
+    let foreign = group_with(|g| {
+        g.networks = vec![Network {
+            mode: "bridge".into(),
+            ..Network::default()
+        }];
+        g.tasks[0].driver = "qemu".into();
+    });
+    assert_eq!(foreign.len(), 1, "{foreign:?}");
+}
+
+#[test]
+fn hostile_network_values_are_refused() {
+    let with = |change: fn(&mut Network)| {
+        group_with(|g| {
+            let mut network = Network {
+                mode: "bridge".into(),
+                ..Network::default()
+            };
+            change(&mut network);
+            g.networks = vec![network];
+        })
+    };
+    let dns = |change: fn(&mut Dns)| {
+        group_with(|g| {
+            let mut dns = Dns::default();
+            change(&mut dns);
+            g.networks = vec![Network {
+                dns: Some(dns),
+                ..Network::default()
+            }];
+        })
+        .len()
+    };
+    assert_eq!(with(|it| it.hostname = "web-1.example".into()), [""; 0]);
+    assert_eq!(with(|it| it.hostname = "${NOMAD_JOB_ID}".into()), [""; 0]);
+    assert_eq!(with(|it| it.hostname = "a\nb".into()).len(), 1);
+    assert_eq!(with(|it| it.hostname = "a".repeat(64)).len(), 1);
+    assert_eq!(
+        dns(|it| it.servers = vec!["1.1.1.1".into(), "::1".into()]),
+        0
+    );
+    assert_eq!(
+        dns(|it| it.servers = vec!["1.1.1.1\nnameserver 6.6.6.6".into()]),
+        1
+    );
+    assert_eq!(dns(|it| it.servers = vec!["1.1.1.1".into(); 17]), 1);
+    assert_eq!(dns(|it| it.searches = vec!["a\noptions x".into()]), 1);
+    assert_eq!(dns(|it| it.options = vec!["ndots:2".into()]), 0);
+    assert_eq!(dns(|it| it.options = vec!["ndots:2 timeout:1".into()]), 1);
+    let closed = with(|it| {
+        it.mode = "none".into();
+        it.dynamic_ports = vec![Port {
+            label: "http".into(),
+            ..Port::default()
+        }];
+    });
+    assert_eq!(closed.len(), 1, "{closed:?}");
+}
+
+#[test]
+fn static_port_is_there_once_in_each_host_network() {
+    let with = |second: &str| {
+        group_with(|g| {
+            let port = |label: &str, host_network: &str| Port {
+                label: label.into(),
+                value: 80,
+                host_network: host_network.into(),
+                ..Port::default()
+            };
+            g.networks = vec![Network {
+                reserved_ports: vec![port("a", ""), port("b", second)],
+                ..Network::default()
+            }];
+        })
+        .len()
+    };
+    assert_eq!((with("default"), with("public")), (1, 0));
 }
 
 #[test]

@@ -46,6 +46,13 @@ impl Access {
         ..Access::OWN
     };
 
+    /// A file that the agent wrote for the task.
+    pub(super) const HOST_FILE: Access = Access {
+        read_only: true,
+        no_exec: true,
+        ..Access::OWN
+    };
+
     /// A volume.
     pub(super) const VOLUME: Access = Access {
         recursive: true,

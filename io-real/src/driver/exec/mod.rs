@@ -26,6 +26,7 @@ pub use root::{CHROOT, HostPart, usual_parts};
 use super::Driver;
 use super::raw_exec::RawExec;
 use crate::dirs::AllocDirs;
+use crate::network::Networks;
 use crate::shim::{Entrance, Isolation, Mount};
 use crate::stats::StatsSource;
 use crate::user::User;
@@ -154,13 +155,24 @@ impl Isolated {
     /// Its root cannot be made.
     pub(super) fn make(
         settings: &ExecSettings,
-        dirs: &AllocDirs,
+        (dirs, networks): (&AllocDirs, Option<&Networks>),
         task: &TaskKey,
         config: &TaskConfig,
         profile: Profile,
         uid: u32,
     ) -> io::Result<Isolated> {
-        let mounts = root::mounts(&settings.parts, dirs, task, config, &profile)?;
+        let network = networks.filter(|_| config.network.is_some());
+        let network = network
+            .map(|networks| networks.open(task.alloc))
+            .transpose()?;
+        let mounts = root::mounts(
+            &settings.parts,
+            dirs,
+            network.as_ref(),
+            task,
+            config,
+            &profile,
+        )?;
         Isolated::new(profile, uid, Way::Make(mounts))
     }
 

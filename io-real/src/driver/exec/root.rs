@@ -11,7 +11,7 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use drover_core::driver::isolation::Profile;
 use drover_core::effect::TaskConfig;
@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::detached::{self, Access};
 use crate::dirs::{AllocDirs, enter};
+use crate::network::{HOSTS, RESOLV};
 use crate::shim::{Mount, Mounted};
 
 /// What of the host tasks see where the agent's configuration does not say it: what Nomad's tasks get copies of.
@@ -107,6 +108,7 @@ pub fn usual_parts() -> Vec<HostPart> {
 pub(super) fn mounts(
     parts: &[HostPart],
     dirs: &AllocDirs,
+    network: Option<&OwnedFd>,
     task: &TaskKey,
     config: &TaskConfig,
     profile: &Profile,
@@ -122,6 +124,9 @@ pub(super) fn mounts(
     )?;
     for part in parts {
         root.host_part(part, profile)?;
+    }
+    if let Some(network) = network {
+        root.resolver(network)?;
     }
     let shared = dirs.open(task.alloc, "alloc")?;
     root.tree("alloc", detached::copy(shared.as_fd(), "", Access::OWN)?)?;
@@ -181,6 +186,53 @@ impl Root<'_> {
         };
         let tree = detached::copy(source.as_fd(), "", access).map_err(named)?;
         self.put(&part.place, Mounted::Tree(tree))
+    }
+
+    /// The files by which names are resolved, where the allocation's network has its own.
+    fn resolver(&mut self, network: &OwnedFd) -> io::Result<()> {
+        for name in [HOSTS, RESOLV] {
+            let file = match detached::copy(network.as_fd(), name, Access::HOST_FILE) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
+            let place = self.behind_links(&format!("etc/{name}"))?;
+            self.put(&place, Mounted::Tree(file))?;
+        }
+        Ok(())
+    }
+
+    /// Where a file of `/etc` is in the task's root: what the host has there may be a link, as systemd's is, and its
+    /// end be no part of the root, where the task's directory is then.
+    fn behind_links(&self, place: &str) -> io::Result<String> {
+        let host = Path::new("/").join(place);
+        match std::fs::symlink_metadata(&host) {
+            Ok(found) if found.is_symlink() => {}
+            // What is mounted over it needs it to be there.
+            Ok(_) => return Ok(place.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let why = format!(
+                    "the host has no {}, over which the task's could be",
+                    host.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::NotFound, why));
+            }
+            Err(error) => return Err(error),
+        }
+        let end = std::fs::read_link(&host)?;
+        let whole = Path::new("/etc").join(end);
+        let mut names: Vec<String> = Vec::new();
+        for part in whole.components() {
+            match part {
+                Component::ParentDir => {
+                    names.pop();
+                }
+                Component::Normal(name) => names.push(name.to_string_lossy().into_owned()),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        let end = names.join("/");
+        make_place(self.dir, &end, false)?;
+        Ok(end)
     }
 
     /// `/dev`: a small file system for reading only, with a mount for each node.

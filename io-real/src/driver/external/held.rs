@@ -23,7 +23,7 @@ enum Entry {
 
 /// The launches in hand. The end of each is told once: by who waits for it, or by who destroys it.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<Inner>);
+pub(in crate::driver) struct Held(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -39,7 +39,7 @@ impl Held {
     }
 
     /// Notes that a start begins. False if it must not.
-    pub(super) fn begin(&self, launch: LaunchId) -> bool {
+    pub(in crate::driver) fn begin(&self, launch: LaunchId) -> bool {
         let mut inner = self.inner();
         let first = inner.never.insert(launch);
         if first {
@@ -50,13 +50,13 @@ impl Held {
     }
 
     /// Notes that a start ended without a task. True if it was to be destroyed.
-    pub(super) fn start_failed(&self, launch: LaunchId) -> bool {
+    pub(in crate::driver) fn start_failed(&self, launch: LaunchId) -> bool {
         let entry = self.inner().entries.remove(&launch);
         matches!(entry, Some(Entry::Starting { doomed: true }))
     }
 
     /// Notes that a task runs. False if it was destroyed meanwhile, and is to be destroyed again.
-    pub(super) fn runs(&self, launch: LaunchId) -> bool {
+    pub(in crate::driver) fn runs(&self, launch: LaunchId) -> bool {
         let mut inner = self.inner();
         inner.never.insert(launch);
         if let Some(Entry::Starting { doomed: true }) = inner.entries.get(&launch) {
@@ -69,17 +69,17 @@ impl Held {
     }
 
     /// Notes that it never starts.
-    pub(super) fn never(&self, launch: LaunchId) {
+    pub(in crate::driver) fn never(&self, launch: LaunchId) {
         self.inner().never.insert(launch);
     }
 
     /// Whether it is being started, or was and is not destroyed yet.
-    pub(super) fn is_in_hand(&self, launch: LaunchId) -> bool {
+    pub(in crate::driver) fn is_in_hand(&self, launch: LaunchId) -> bool {
         self.inner().entries.contains_key(&launch)
     }
 
     /// Whether it was started, and its end is not known.
-    pub(super) fn is_running(&self, launch: LaunchId) -> bool {
+    pub(in crate::driver) fn is_running(&self, launch: LaunchId) -> bool {
         match self.inner().entries.get(&launch) {
             Some(Entry::Running { end, .. }) => end.borrow().is_none(),
             Some(Entry::Starting { .. }) | None => false,
@@ -87,7 +87,7 @@ impl Held {
     }
 
     /// Waits until its end is known, or nothing is to be known of it any more.
-    pub(super) async fn until_ended(&self, launch: LaunchId) {
+    pub(in crate::driver) async fn until_ended(&self, launch: LaunchId) {
         let end = match self.inner().entries.get(&launch) {
             Some(Entry::Running { end, .. }) => end.subscribe(),
             Some(Entry::Starting { .. }) | None => return,
@@ -98,7 +98,7 @@ impl Held {
     }
 
     /// Notes how it ended. True if that is to be told by the caller.
-    pub(super) fn ended(&self, launch: LaunchId, result: &ExitResult) -> bool {
+    pub(in crate::driver) fn ended(&self, launch: LaunchId, result: &ExitResult) -> bool {
         let inner = self.inner();
         let Some(Entry::Running { end, taken }) = inner.entries.get(&launch) else {
             return false;
@@ -109,7 +109,10 @@ impl Held {
 
     /// Takes over to tell the end. `None` if there is no end to be told: it never ran, it was told
     /// already, or it is being started, and destroyed after that.
-    pub(super) fn take(&self, launch: LaunchId) -> Option<watch::Receiver<Option<ExitResult>>> {
+    pub(in crate::driver) fn take(
+        &self,
+        launch: LaunchId,
+    ) -> Option<watch::Receiver<Option<ExitResult>>> {
         let mut inner = self.inner();
         inner.never.insert(launch);
         match inner.entries.get_mut(&launch)? {
@@ -128,7 +131,7 @@ impl Held {
     }
 
     /// Gives back what was taken: it could not be destroyed. The end, if it is to be told now.
-    pub(super) fn give_back(&self, launch: LaunchId) -> Option<ExitResult> {
+    pub(in crate::driver) fn give_back(&self, launch: LaunchId) -> Option<ExitResult> {
         let mut inner = self.inner();
         match inner.entries.get_mut(&launch)? {
             Entry::Starting { .. } => None,
@@ -140,7 +143,7 @@ impl Held {
     }
 
     /// Lets go of what was destroyed.
-    pub(super) fn remove(&self, launch: LaunchId) {
+    pub(in crate::driver) fn remove(&self, launch: LaunchId) {
         let mut inner = self.inner();
         if let Some(Entry::Running { .. }) = inner.entries.get(&launch) {
             inner.entries.remove(&launch);
@@ -148,7 +151,7 @@ impl Held {
     }
 
     /// Forgets it altogether.
-    pub(super) fn forget(&self, launch: LaunchId) {
+    pub(in crate::driver) fn forget(&self, launch: LaunchId) {
         let mut inner = self.inner();
         inner.entries.remove(&launch);
         inner.never.remove(&launch);

@@ -47,7 +47,7 @@ pub(crate) use self::handles::unfinished;
 pub use self::logs::Collectors;
 
 use self::handles::Stage;
-use self::held::Held;
+pub(super) use self::held::Held;
 use self::stats::Measured;
 use super::answer::Answer;
 use super::session::Opening;

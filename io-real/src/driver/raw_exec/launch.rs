@@ -22,6 +22,7 @@ use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
 use crate::driver::exec::{ExecSettings, Isolated};
 use crate::driver::shims::LogNames;
+use crate::network::{Entrance, Networks};
 use crate::shim::{self, Cgroup, LaunchSpec, Live, SessionStreams, ShimHome, StartError, Step};
 use crate::user::{self, User};
 
@@ -37,6 +38,8 @@ pub(super) struct LaunchDependencies {
     pub(super) open_files: Option<u64>,
     /// How isolated ones are isolated.
     pub(super) isolation: ExecSettings,
+    /// In what networks they are whose allocation has its own.
+    pub(super) networks: Option<Networks>,
 }
 
 /// What is launched.
@@ -186,6 +189,7 @@ impl LaunchDependencies {
             streams,
         } = making;
         let user = find_user(&config.user)?;
+        let entrance = self.entrance(task, config)?;
         let mut env = filter_env(config.env.clone(), &own.denied_envvars);
         let isolated = match &config.profile {
             None => None,
@@ -236,6 +240,7 @@ impl LaunchDependencies {
             cgroup: Cgroup::default(),
             logs: names.logs(log_dir.as_fd(), logs),
             isolation: isolated.as_ref().map(Isolated::as_spec),
+            entrance: entrance.as_ref(),
         };
         let started = with_group(group.as_ref(), |cgroup| {
             let cgroup = match beside {
@@ -256,6 +261,22 @@ impl LaunchDependencies {
         started.map_err(|error| explain(error, &own.command, in_root))
     }
 
+    /// The network in which it starts, if that is not the host's.
+    fn entrance(
+        &self,
+        task: &TaskKey,
+        config: &TaskConfig,
+    ) -> Result<Option<Entrance>, LaunchError> {
+        let wanted = config.network.as_ref().filter(|network| network.own);
+        match (&self.networks, wanted) {
+            (_, None) => Ok(None),
+            (Some(networks), wanted) => Ok(networks.entrance(task.alloc, wanted)?),
+            (None, Some(_)) => Err(LaunchError::Invalid(
+                "there are no networks of allocations here".to_owned(),
+            )),
+        }
+    }
+
     /// How a launch is isolated: in namespaces of its own, or in those of the launch beside which it runs.
     fn isolate(
         &self,
@@ -269,7 +290,8 @@ impl LaunchDependencies {
         settings.admit(user).map_err(LaunchError::Invalid)?;
         let Some(beside) = beside else {
             let dirs = &self.dirs;
-            let made = Isolated::make(settings, dirs, task, config, profile, user.uid);
+            let networks = self.networks.as_ref();
+            let made = Isolated::make(settings, (dirs, networks), task, config, profile, user.uid);
             return Ok(made?);
         };
         let record = self.home.read_record(&beside.to_string())?;
@@ -384,6 +406,7 @@ fn limits(config: &TaskConfig) -> Limits {
         memory_reserved: some(config.memory_reserved),
         no_swap: false,
         processes: None,
+        cores: config.cores.clone(),
     }
 }
 

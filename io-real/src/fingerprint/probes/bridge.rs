@@ -1,4 +1,5 @@
-//! Whether the kernel has bridges, loaded or to be loaded: the network mode `bridge`.
+//! The network modes `bridge` and `none`: whether the kernel has bridges, loaded or to be loaded, and whether the
+//! agent can make such networks. If it cannot, an attribute says why, such as `network.bridge.fault`.
 
 use drover_core::fingerprint::Fingerprint;
 
@@ -10,10 +11,19 @@ const LIST: usize = 16 << 20;
 
 pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
-    if has_bridge(context)? {
+    let has_bridge = has_bridge(context)?;
+    if has_bridge {
         let hairpin = context.settings.bridge_hairpin;
         put(&mut found, "nomad.bridge.hairpin_mode", hairpin);
-        found.resources.network_modes.insert("bridge".to_owned());
+    }
+    for (mode, fault) in context.kernel.network_modes(&context.settings.bridge) {
+        match fault {
+            None if mode == "bridge" && !has_bridge => {}
+            None => {
+                found.resources.network_modes.insert(mode.to_owned());
+            }
+            Some(why) => put(&mut found, &format!("network.{mode}.fault"), why),
+        }
     }
     Ok(found)
 }

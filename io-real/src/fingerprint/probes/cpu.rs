@@ -6,8 +6,9 @@ use drover_core::fingerprint::Fingerprint;
 use drover_core::model::processors::{Core, Processors};
 
 use super::super::put::put;
-use super::super::{Context, ProbeError, Root, ranges};
+use super::super::{Context, ProbeError, Root};
 use super::{cpuinfo, topology};
+use crate::ranges;
 
 const STATUS: usize = 64 * 1024;
 

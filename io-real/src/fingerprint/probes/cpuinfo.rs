@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{ProbeError, Root, ranges};
+use super::super::{ProbeError, Root};
+use crate::ranges;
 
 /// How long it is at most: a processor takes two kilobytes.
 const LONGEST: usize = 32 << 20;

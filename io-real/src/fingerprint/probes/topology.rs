@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::model::processors::Core;
 
-use super::super::{ProbeError, Root, ranges};
+use super::super::{ProbeError, Root};
 use super::cpuinfo::{self, CpuInfo};
+use crate::ranges;
 
 const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 /// Numbers from here on are not believed.
-pub(super) const BEYOND: u32 = 8192;
+pub(crate) const BEYOND: u32 = 8192;
 
 /// Reads a list. Parts of it that are no numbers, and numbers that are not believed, are left out.
-pub(super) fn parse(text: &str) -> BTreeSet<u32> {
+pub(crate) fn parse(text: &str) -> BTreeSet<u32> {
     let mut all = BTreeSet::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> BTreeSet<u32> {
 }
 
 /// Writes a list.
-pub(super) fn print(numbers: impl IntoIterator<Item = u32>) -> String {
+pub(crate) fn print(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
         match ranges.last_mut() {

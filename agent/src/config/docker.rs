@@ -1,0 +1,290 @@
+//! The driver `docker`, which is built in: `plugin "docker"`.
+//!
+//! ```hcl
+//! plugin "docker" {
+//!   config {
+//!     endpoint         = "unix:///var/run/docker.sock"
+//!     allow_privileged = false
+//!     allow_caps       = ["chown", "net_raw"]     # what tasks may have of root's power; "all"
+//!     allow_runtimes   = ["runc", "nvidia"]
+//!     pids_limit       = 0                        # the most that a job may ask for; 0 for no limit
+//!     volumes { enabled = false }                 # whether jobs may mount what is not their own
+//!     allowed_modes { pid = ["host"] }            # namespaces of the host
+//!     gc {
+//!       image       = true                        # remove images that were fetched and are not used
+//!       image_delay = "3m"
+//!       container   = true
+//!     }
+//!     logging {
+//!       type = "json-file"
+//!       config { max-file = "2", max-size = "2m" }
+//!     }
+//!     auth { config = "/root/.docker/config.json" }
+//!     image_pull_timeout = "5m"
+//!   }
+//! }
+//! ```
+
+use std::time::Duration;
+
+use drover_core::driver::capabilities::Capabilities;
+use drover_core::driver::docker::DockerPolicy;
+use drover_core::time::Span;
+use drover_io_real::driver::docker::{CredentialSource, DockerSettings, socket_path};
+use drover_io_real::plugins::PluginConfig;
+
+use super::literal::{Fields, of_map};
+
+/// What Nomad has and what has no effect here: there are no such containers, or there is nothing to be tried again.
+const WITHOUT_EFFECT: &[&str] = &[
+    "infra_image",
+    "infra_image_pull_timeout",
+    "container_exists_attempts",
+    "windows_allow_insecure_container_admin",
+];
+
+/// The least time that a download may make no progress, as in Nomad.
+const LEAST_ACTIVITY: Span = Span::secs(60);
+
+/// What is said of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DockerConfig {
+    /// Whether tasks may use it.
+    pub enabled: bool,
+    /// What containers are allowed.
+    pub policy: DockerPolicy,
+    /// Which engine makes them, and how.
+    pub settings: DockerSettings,
+}
+
+impl Default for DockerConfig {
+    fn default() -> DockerConfig {
+        let mut config = DockerConfig {
+            enabled: true,
+            policy: DockerPolicy::default(),
+            settings: DockerSettings::default(),
+        };
+        report(&mut config);
+        config
+    }
+}
+
+/// Reads the block of the plugin.
+pub(super) fn config(plugin: PluginConfig) -> Result<DockerConfig, String> {
+    if !plugin.args.is_empty() {
+        return Err("it is built in and takes no arguments".to_owned());
+    }
+    let mut given = of_map(plugin.config);
+    let mut config = DockerConfig {
+        enabled: given.flag("enabled")?.unwrap_or(true),
+        ..DockerConfig::default()
+    };
+    if given.block("tls")?.is_some() {
+        return Err(
+            "tls: only engines of this machine can be used, by their Unix socket".to_owned(),
+        );
+    }
+    policy(&mut given, &mut config.policy)?;
+    settings(&mut given, &mut config)?;
+    given.ignore(WITHOUT_EFFECT);
+    given.nothing_else("config")?;
+    report(&mut config);
+    Ok(config)
+}
+
+fn policy(given: &mut Fields, policy: &mut DockerPolicy) -> Result<(), String> {
+    policy.allow_privileged = given.flag("allow_privileged")?.unwrap_or(false);
+    let caps = given.texts("allow_caps")?;
+    if !caps.is_empty() {
+        let named = Capabilities::named(caps);
+        policy.allow_caps = named.map_err(|why| format!("allow_caps: {why}"))?;
+    }
+    let runtimes = given.texts("allow_runtimes")?;
+    if !runtimes.is_empty() {
+        policy.allow_runtimes = runtimes;
+    }
+    if let Some(number) = given.number("pids_limit")? {
+        let wrong = |_| format!("pids_limit: {number} is no number of processes; 0 is no limit");
+        policy.pids_limit = u64::try_from(number).map_err(wrong)?;
+    }
+    if let Some(mut modes) = given.block("allowed_modes")? {
+        for kind in ["pid", "ipc", "userns", "uts"] {
+            policy
+                .allowed_modes
+                .insert(kind.to_owned(), modes.texts(kind)?);
+        }
+        modes.nothing_else("allowed_modes")?;
+    }
+    if let Some(span) = given.span("image_pull_timeout")? {
+        policy.image_pull_timeout = span;
+    }
+    Ok(())
+}
+
+fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String> {
+    let DockerConfig {
+        policy, settings, ..
+    } = config;
+    if let Some(endpoint) = given.text("endpoint")?.filter(|it| !it.is_empty()) {
+        settings.socket = socket_path(&endpoint)?;
+    }
+    if let Some(mut volumes) = given.block("volumes")? {
+        policy.volumes = volumes.flag("enabled")?.unwrap_or(false);
+        settings.selinux_label = volumes.text("selinuxlabel")?.unwrap_or_default();
+        volumes.nothing_else("volumes")?;
+    }
+    if let Some(mut gc) = given.block("gc")? {
+        settings.collect_images = gc.flag("image")?.unwrap_or(true);
+        settings.collect_containers = gc.flag("container")?.unwrap_or(true);
+        if let Some(delay) = gc.span("image_delay")? {
+            settings.image_delay = duration(delay);
+        }
+        // What is lost is found by name, at once, and nothing else is ever removed.
+        gc.ignore(&["dangling_containers"]);
+        gc.nothing_else("gc")?;
+    }
+    if let Some(mut logging) = given.block("logging")? {
+        let driver = logging.text("type")?;
+        let options = logging.block("config")?;
+        if let Some(driver) = driver.filter(|it| *it != settings.logging.0) {
+            settings.logging = (driver, Default::default());
+        }
+        if let Some(options) = options {
+            settings.logging.1 = options.into_texts("logging.config")?;
+        }
+        logging.nothing_else("logging")?;
+    }
+    if let Some(mut auth) = given.block("auth")? {
+        let file = auth.text("config")?.filter(|it| !it.is_empty());
+        let helper = auth.text("helper")?.filter(|it| !it.is_empty());
+        let file = file.map(|path| CredentialSource::File(path.into()));
+        let helper = helper.map(CredentialSource::Helper);
+        settings.credentials = file.into_iter().chain(helper).collect();
+        auth.nothing_else("auth")?;
+    }
+    settings.extra_labels = given.texts("extra_labels")?;
+    settings.disable_log_collection = given.flag("disable_log_collection")?.unwrap_or(false);
+    if let Some(runtime) = given.text("nvidia_runtime")? {
+        settings.nvidia_runtime = runtime;
+    }
+    if let Some(span) = given.span("pull_activity_timeout")? {
+        if span < LEAST_ACTIVITY {
+            return Err(format!(
+                "pull_activity_timeout: must be at least {LEAST_ACTIVITY}"
+            ));
+        }
+        settings.pull_activity_timeout = duration(span);
+    }
+    if let Some(number) = given.number("oom_score_adj")? {
+        if !(0..=1000).contains(&number) {
+            return Err(format!(
+                "oom_score_adj: must be from 0 to 1000, is {number}"
+            ));
+        }
+        settings.oom_score_adj = number;
+    }
+    Ok(())
+}
+
+/// What of this jobs may ask for in constraints.
+fn report(config: &mut DockerConfig) {
+    let mut attributes = Vec::new();
+    let mut attribute = |name: &str, value: String| {
+        attributes.push((format!("driver.docker.{name}"), value));
+    };
+    if config.policy.allow_privileged {
+        attribute("privileged.enabled", "true".to_owned());
+    }
+    if config.policy.volumes {
+        attribute("volumes.enabled", "true".to_owned());
+    }
+    if config.policy.pids_limit > 0 {
+        attribute("pids.limit", config.policy.pids_limit.to_string());
+    }
+    config.settings.attributes = attributes;
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_nanos(u64::try_from(span.0).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn docker(inner: &str) -> Result<DockerConfig, String> {
+        let config = parse(&format!("plugin \"docker\" {{\nconfig {{\n{inner}\n}}\n}}"))?;
+        assert!(config.plugins.is_empty(), "it is no program");
+        Ok(config.docker)
+    }
+
+    #[test]
+    fn default_is_closed() {
+        assert_eq!(parse("").map(|it| it.docker), Ok(DockerConfig::default()));
+        assert_eq!(docker(""), Ok(DockerConfig::default()));
+        let policy = DockerConfig::default().policy;
+        assert!(!policy.allow_privileged && !policy.volumes);
+        let off = parse("plugin \"docker\" {\nconfig {\nenabled = false\n}\n}").unwrap();
+        assert!(!off.client.drivers.allows("docker") && off.client.drivers.allows("exec"));
+    }
+
+    #[test]
+    fn settings_are_read() {
+        let config = docker(
+            "endpoint = \"unix:///run/d.sock\"\nallow_privileged = true\nallow_caps = [\"all\"]\n\
+             pids_limit = 7\nvolumes {\n enabled = true\n selinuxlabel = \"z\"\n}\n\
+             allowed_modes {\n pid = [\"host\"]\n}\n\
+             gc {\n image = false\n image_delay = \"1m\"\n container = false\n\
+              dangling_containers {\n enabled = true\n }\n}\n\
+             logging {\n type = \"journald\"\n config {\n tag = \"x\"\n }\n}\n\
+             auth {\n config = \"/x.json\"\n helper = \"ecr-login\"\n}\n\
+             infra_image = \"pause\"\nextra_labels = [\"job*\"]\nimage_pull_timeout = \"2m\"",
+        )
+        .unwrap();
+        assert_eq!(config.settings.socket, std::path::Path::new("/run/d.sock"));
+        assert!(config.policy.allow_privileged && config.policy.volumes);
+        assert_eq!(config.policy.allow_caps, Capabilities::ALL);
+        assert_eq!(
+            config.policy.allowed_modes.get("pid").map(Vec::len),
+            Some(1)
+        );
+        assert_eq!(config.policy.image_pull_timeout, Span::secs(120));
+        assert!(!config.settings.collect_images && !config.settings.collect_containers);
+        assert_eq!(config.settings.image_delay, Duration::from_secs(60));
+        let options = [("tag".to_owned(), "x".to_owned())].into();
+        assert_eq!(config.settings.logging, ("journald".to_owned(), options));
+        assert_eq!(config.settings.credentials.len(), 2);
+        let names: Vec<&str> = config
+            .settings
+            .attributes
+            .iter()
+            .map(|it| it.0.as_str())
+            .collect();
+        assert!(
+            names.contains(&"driver.docker.volumes.enabled"),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn invalid_setting_error_names_valid_form() {
+        for (inner, expected) in [
+            ("endpoint = \"tcp://127.0.0.1:2375\"", "a Unix socket"),
+            ("tls {\n cert = \"x\"\n}", "Unix socket"),
+            ("allow_caps = [\"kil\"]", "did you mean kill?"),
+            (
+                "gc {\n image_dealy = \"3m\"\n}",
+                "did you mean image_delay?",
+            ),
+            ("pids_limit = -1", "no number of processes"),
+            ("pull_activity_timeout = \"1s\"", "at least"),
+            ("image_pull_timeout = \"soon\"", "a duration such as 3m"),
+            ("allow_priviliged = true", "did you mean allow_privileged?"),
+        ] {
+            let why = docker(inner).unwrap_err();
+            assert!(why.starts_with("plugin \"docker\": "), "{why}");
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `network`: the network of the allocation's own, made before any task of it starts.
+//!
+//! What is made bears the allocation's id, and what it is made of (the address behind the bridge, the ports)
+//! stands in its record before; so after a crash it is found or made again, with the same address. After a restart
+//! of the agent the hook runs again, also for tasks that run, and what is there stays as it is. What ends it is in
+//! `alloc/runner/network.rs`.
+
+use super::AllocHook;
+use crate::alloc::remote::Asking;
+use crate::alloc::runner::AllocRunner;
+use crate::cx::Cx;
+use crate::hooks::HookStart;
+use crate::store::disk::Disk;
+
+/// The hook.
+pub struct NetworkHook;
+
+impl AllocHook for NetworkHook {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn prerun(&self, alloc: &AllocRunner, _: &mut Asking, cx: &mut Cx<'_>) -> HookStart {
+        match alloc.network_to_build(cx.config) {
+            Some(work) => alloc.hook_work(cx, self, work),
+            None => HookStart::Done,
+        }
+    }
+
+    fn words(&self, _: &AllocRunner, _: &Asking, _: Option<&Disk>) -> Option<String> {
+        Some("Making its network".to_owned())
+    }
+}

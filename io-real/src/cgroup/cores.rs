@@ -1,0 +1,302 @@
+//! Cores that a task has for itself, and those that all other tasks share.
+//!
+//! With version 1 a task with cores of its own has a group in `cpuset`; all others are in one group
+//! there, [`SHARED`], which has what is left. With version 2 the cores are written to the task's
+//! only group, and what is left to those of all others.
+//!
+//! What is left is found anew from the groups themselves at each change, so that an agent that dies
+//! in the middle, and another one that uses the same parent, leave nothing wrong for longer than
+//! until the next change. The kernel accepts each step: what is shared shrinks before a task gets
+//! cores of it, and grows after their group is gone; no task ever changes its group.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, XattrFlags, flock, lgetxattr, lsetxattr};
+
+use super::end::absent_is_fine;
+use super::subdirs;
+use crate::ranges;
+
+/// The group of tasks without cores of their own, with version 1. No task has this name.
+pub(super) const SHARED: &str = "shared";
+
+/// With version 2: the cores that a group has for itself, as an attribute of its directory.
+const OWN: &str = "user.drover.cores";
+/// Longer lists are none of ours.
+const LONGEST: usize = 4096;
+
+/// The sets of processors below a parent.
+#[derive(Clone, Debug)]
+pub(super) struct CoreSets {
+    parent: PathBuf,
+    kind: Kind,
+    /// What tasks may use; all that the parent has if nobody said.
+    usable: Option<BTreeSet<u32>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    V1,
+    V2,
+}
+
+impl CoreSets {
+    /// Those of a version 1 hierarchy; `None` if we may not use it.
+    pub(super) fn v1(mount: &Path, parent: &str) -> Option<CoreSets> {
+        let dir = mount.join(parent);
+        if !super::make_parent(&dir) {
+            return None;
+        }
+        // No task can enter a set before it has processors and memory, nor can one that is inside.
+        let mut above = mount.to_owned();
+        for part in Path::new(parent) {
+            let inner = above.join(part);
+            inherit(&inner, &above, &["cpuset.mems", "cpuset.cpus"]).ok()?;
+            above = inner;
+        }
+        Some(CoreSets {
+            parent: dir,
+            kind: Kind::V1,
+            usable: None,
+        })
+    }
+
+    /// Those of a parent in the tree of version 2; `None` if the machine has no sets.
+    pub(super) fn v2(root: &Path, parent: &str) -> Option<CoreSets> {
+        let controllers = fs::read_to_string(root.join("cgroup.controllers")).ok()?;
+        let has_sets = controllers.split_whitespace().any(|name| name == "cpuset");
+        has_sets.then(|| CoreSets {
+            parent: root.join(parent),
+            kind: Kind::V2,
+            usable: None,
+        })
+    }
+
+    /// Tasks may use these cores, as far as there are such.
+    pub(super) fn use_only(&mut self, cores: BTreeSet<u32>) {
+        self.usable = Some(cores);
+    }
+
+    /// The parent's directory, if it holds groups of tasks that no other hierarchy names.
+    pub(super) fn own_dir(&self) -> Option<&PathBuf> {
+        (self.kind == Kind::V1).then_some(&self.parent)
+    }
+
+    /// Gives a group these cores for itself, or those that are shared if there are none. With version 2 it must be
+    /// there.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub(super) fn assign(&self, name: &str, cores: &BTreeSet<u32>) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let group = self.parent.join(name);
+        if cores.is_empty() {
+            let shared = self.shared(&self.own()?)?;
+            return match self.kind {
+                Kind::V1 => self.share(&self.parent.join(SHARED), &shared),
+                Kind::V2 => write(&group.join("cpuset.cpus"), &shared),
+            };
+        }
+        let mut own = self.own()?;
+        own.extend(cores);
+        self.settle(&own)?;
+        if self.kind == Kind::V1 {
+            fs::create_dir_all(&group).map_err(|error| named(&group, &error))?;
+            inherit(&group, &self.parent, &["cpuset.mems"])?;
+        }
+        let list = ranges::print(cores.iter().copied());
+        write(&group.join("cpuset.cpus"), &list)?;
+        if self.kind == Kind::V2 {
+            lsetxattr(&group, OWN, list.as_bytes(), XattrFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Where a task of that group enters: its own set or the shared one. With version 2 it is the group itself.
+    pub(super) fn entrance(&self, name: &str) -> Option<PathBuf> {
+        let parent = self.own_dir()?;
+        let own = parent.join(name);
+        Some(if own.is_dir() {
+            own
+        } else {
+            parent.join(SHARED)
+        })
+    }
+
+    /// Whether a group has cores for itself.
+    pub(super) fn has_own(&self, name: &str) -> bool {
+        !self.cores_of(&self.parent.join(name)).is_empty()
+    }
+
+    /// Groups are gone, and their cores can be shared.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub(super) fn share_the_rest(&self) -> io::Result<()> {
+        let _lock = self.lock()?;
+        self.settle(&self.own()?)
+    }
+
+    /// The cores of all groups that have some for themselves.
+    fn own(&self) -> io::Result<BTreeSet<u32>> {
+        let groups = subdirs(&self.parent)?;
+        Ok(groups.iter().flat_map(|dir| self.cores_of(dir)).collect())
+    }
+
+    fn cores_of(&self, group: &Path) -> BTreeSet<u32> {
+        match self.kind {
+            Kind::V1 if group.ends_with(SHARED) => BTreeSet::new(),
+            Kind::V1 => ranges::parse(&read(&group.join("cpuset.cpus"))),
+            Kind::V2 => {
+                let mut bytes = vec![0; LONGEST];
+                let len = lgetxattr(group, OWN, bytes.as_mut_slice()).unwrap_or(0);
+                ranges::parse(&String::from_utf8_lossy(&bytes[..len]))
+            }
+        }
+    }
+
+    /// What is shared while these cores have owners. If nothing is left it is everything: a task must run somewhere.
+    fn shared(&self, own: &BTreeSet<u32>) -> io::Result<String> {
+        let all = match self.kind {
+            Kind::V1 => ranges::parse(&read(&self.parent.join("cpuset.cpus"))),
+            Kind::V2 => ranges::parse(&read(&self.parent.join("cpuset.cpus.effective"))),
+        };
+        let is_usable = |core: &u32| self.usable.as_ref().is_none_or(|all| all.contains(core));
+        let usable: BTreeSet<u32> = all.iter().copied().filter(is_usable).collect();
+        let usable = if usable.is_empty() { all } else { usable };
+        let left: BTreeSet<u32> = usable.difference(own).copied().collect();
+        Ok(ranges::print(if left.is_empty() { usable } else { left }))
+    }
+
+    fn settle(&self, own: &BTreeSet<u32>) -> io::Result<()> {
+        let shared = self.shared(own)?;
+        match self.kind {
+            Kind::V1 => self.share(&self.parent.join(SHARED), &shared),
+            Kind::V2 => {
+                for group in subdirs(&self.parent)? {
+                    if self.cores_of(&group).is_empty() {
+                        absent_is_fine(write(&group.join("cpuset.cpus"), &shared))?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The shared group of version 1 has these cores.
+    fn share(&self, dir: &Path, cores: &str) -> io::Result<()> {
+        fs::create_dir_all(dir).map_err(|error| named(dir, &error))?;
+        inherit(dir, &self.parent, &["cpuset.mems"])?;
+        if read(&dir.join("cpuset.cpus")).trim() == cores {
+            return Ok(());
+        }
+        write(&dir.join("cpuset.cpus"), cores)
+    }
+
+    /// One change at a time, also of several agents. Given back when it is dropped.
+    fn lock(&self) -> io::Result<File> {
+        let dir = File::open(&self.parent).map_err(|error| named(&self.parent, &error))?;
+        flock(&dir, FlockOperation::LockExclusive)?;
+        Ok(dir)
+    }
+}
+
+/// A set of version 1 that has none of these yet gets those of the one above.
+fn inherit(dir: &Path, above: &Path, files: &[&str]) -> io::Result<()> {
+    for file in files {
+        if read(&dir.join(file)).trim().is_empty() {
+            write(&dir.join(file), read(&above.join(file)).trim())?;
+        }
+    }
+    Ok(())
+}
+
+/// What a file says; nothing if it cannot be read, such as that of a group that just went.
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    fs::write(file, text).map_err(|error| {
+        let message = format!("{}: cannot write {text:?}: {error}", file.display());
+        io::Error::new(error.kind(), message)
+    })
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    fn parent_of(dir: &Path, files: &[(&str, &str)]) -> PathBuf {
+        let parent = dir.join("ours");
+        for group in ["", "one", "two", "three"] {
+            fs::create_dir(parent.join(group)).unwrap();
+        }
+        for (file, text) in files {
+            fs::write(dir.join(file), text).unwrap();
+        }
+        parent
+    }
+
+    #[test]
+    fn cgroup_v2_gives_others_what_is_left() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let files = [
+            ("cgroup.controllers", "cpuset cpu memory\n"),
+            ("ours/cpuset.cpus.effective", "0-3\n"),
+        ];
+        let parent = parent_of(dir.path(), &files);
+        let mut sets = CoreSets::v2(dir.path(), "ours").unwrap();
+        if sets.assign("one", &[1].into()).is_err() {
+            eprintln!("skipped: a file system without attributes");
+            return;
+        }
+        sets.assign("two", &BTreeSet::new()).unwrap();
+        let cores =
+            || ["one", "two", "three"].map(|name| read(&parent.join(name).join("cpuset.cpus")));
+        assert_eq!(cores(), ["1", "0,2-3", "0,2-3"]);
+        assert!(sets.has_own("one") && !sets.has_own("two"));
+        sets.assign("three", &[0, 2].into()).unwrap();
+        assert_eq!(cores(), ["1", "3", "0,2"]);
+        fs::remove_dir_all(parent.join("one")).unwrap();
+        sets.share_the_rest().unwrap();
+        assert_eq!(cores(), ["", "1,3", "0,2"]);
+        sets.use_only([3].into());
+        sets.share_the_rest().unwrap();
+        assert_eq!(cores(), ["", "3", "0,2"]);
+        assert_eq!(sets.entrance("two"), None);
+    }
+
+    #[test]
+    fn machine_without_sets_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [("cgroup.controllers", "cpu memory\n")];
+        parent_of(dir.path(), &files);
+        assert!(CoreSets::v2(dir.path(), "ours").is_none());
+    }
+
+    #[test]
+    fn everything_is_shared_if_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [("cpuset.cpus", "0-1\n"), ("cpuset.mems", "0\n")];
+        for (file, text) in files {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        let sets = CoreSets::v1(dir.path(), "ours").unwrap();
+        let shared = || read(&dir.path().join("ours/shared/cpuset.cpus"));
+        sets.assign("one", &[0].into()).unwrap();
+        assert_eq!(shared(), "1");
+        sets.assign("two", &[1].into()).unwrap();
+        assert_eq!(shared(), "0-1");
+        assert_eq!(sets.entrance("two"), Some(dir.path().join("ours/two")));
+        assert_eq!(sets.entrance("six"), Some(dir.path().join("ours/shared")));
+    }
+}

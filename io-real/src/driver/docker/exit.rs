@@ -1,0 +1,85 @@
+//! What an engine says of a container's end.
+
+use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum};
+use drover_core::model::alloc::ExitResult;
+
+use super::containers::Known;
+
+const MIB: u64 = 1 << 20;
+
+fn state(found: &ContainerInspectResponse) -> Option<&ContainerState> {
+    found.state.as_ref()
+}
+
+/// Whether it runs.
+pub(super) fn runs(found: &ContainerInspectResponse) -> bool {
+    state(found).and_then(|it| it.running).unwrap_or_default()
+}
+
+/// Whether it was made and never started.
+pub(super) fn never_ran(found: &ContainerInspectResponse) -> bool {
+    state(found).and_then(|it| it.status) == Some(ContainerStateStatusEnum::CREATED)
+}
+
+/// How it ended. Engines give no signal: a code above 128 is one of a process that a signal ended.
+pub(super) fn result(
+    found: &ContainerInspectResponse,
+    known: Option<&Known>,
+    had_oom: bool,
+) -> ExitResult {
+    let Some(state) = state(found) else {
+        return ExitResult::unknown("the engine does not say how it ended");
+    };
+    let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
+    let Some(code) = code else {
+        return ExitResult::unknown("the engine does not say how it ended");
+    };
+    let oom_killed = state.oom_killed.unwrap_or_default() || (had_oom && code == 137);
+    let error = state.error.clone().filter(|error| !error.is_empty());
+    let limit = known.map_or(0, |known| known.memory_limit);
+    let message = match (oom_killed, limit) {
+        (false, _) => error,
+        (true, 0) => Some("out of memory".to_owned()),
+        (true, limit) => Some(format!(
+            "out of memory: the limit is {} MiB",
+            limit.div_ceil(MIB)
+        )),
+    };
+    ExitResult {
+        code: Some(code),
+        signal: signal(code),
+        oom_killed,
+        message,
+    }
+}
+
+fn signal(code: i32) -> i32 {
+    match code {
+        129..=192 => code - 128,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_is_told_with_code_signal_and_memory() {
+        let of = |code, oom| {
+            let found = ContainerInspectResponse {
+                state: Some(ContainerState {
+                    exit_code: Some(code),
+                    oom_killed: Some(oom),
+                    ..ContainerState::default()
+                }),
+                ..ContainerInspectResponse::default()
+            };
+            result(&found, None, false)
+        };
+        assert_eq!(of(3, false), ExitResult::code(3));
+        assert_eq!(of(143, false).signal, 15);
+        let killed = of(137, true);
+        assert!(killed.oom_killed && killed.signal == 9 && killed.message.is_some());
+    }
+}

@@ -1,0 +1,241 @@
+//! The link to the engine: it is looked for, watched, and looked for again.
+//!
+//! One stream of the engine's events says when containers of ours end, and its end says when the engine does. Nothing
+//! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone is
+//! looked for at once, and then ever less often.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bollard::query_parameters::EventsOptionsBuilder;
+use drover_core::device::reported::ReportedAttribute;
+use drover_core::input::{DriverFingerprint, DriverHealth};
+use drover_core::model::node::DriverInfo;
+use futures::StreamExt;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::World;
+use super::create::LAUNCH_LABEL;
+use super::engine::{About, Engine};
+use super::trouble::Trouble;
+use crate::clock;
+
+/// How often an engine is looked for that was never there.
+const RARELY: Duration = Duration::from_secs(60);
+
+/// The pauses before an engine is looked for that was there: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// An engine that answered for so long works: that it is gone says nothing of the next one.
+const STEADY: Duration = Duration::from_secs(5);
+
+/// How long it takes at most from asking for events to getting them: those of so long are asked for again.
+const OVERLAP: i64 = 2;
+
+/// How it stands with the engine.
+#[derive(Clone)]
+pub(super) enum Link {
+    /// It was not looked for yet.
+    New,
+    /// It answers.
+    Up(Engine),
+    /// It does not answer: why, and what it was when it did.
+    Down(String, Option<Arc<About>>),
+}
+
+impl Link {
+    /// The engine, if it answers.
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        match self {
+            Link::Up(engine) => Some(engine),
+            Link::New | Link::Down(..) => None,
+        }
+    }
+
+    fn was(&self) -> Option<Arc<About>> {
+        match self {
+            Link::New => None,
+            Link::Up(engine) => Some(Arc::new(engine.about().clone())),
+            Link::Down(_, about) => about.clone(),
+        }
+    }
+
+    /// The driver's condition.
+    pub(super) fn info(&self) -> DriverInfo {
+        match self {
+            Link::Up(engine) => engine.about().info(),
+            Link::New => unusable(false, "the engine was not looked for yet".to_owned()),
+            Link::Down(why, was) => {
+                unusable(was.is_some(), format!("Failed to connect to docker: {why}"))
+            }
+        }
+    }
+}
+
+fn unusable(detected: bool, description: String) -> DriverInfo {
+    DriverInfo {
+        detected,
+        healthy: false,
+        description,
+    }
+}
+
+/// The engine, as soon as there is one. None when nobody looks for it any more.
+pub(super) async fn next(link: &mut watch::Receiver<Link>) -> Option<Engine> {
+    let up = link.wait_for(|link| link.engine().is_some()).await;
+    up.ok()?.engine().cloned()
+}
+
+/// Looks for the engine for as long as its driver is there.
+pub(super) async fn keep(world: Weak<World>) {
+    let mut pause = PAUSES.0;
+    loop {
+        let Some(strong) = world.upgrade() else {
+            return;
+        };
+        let socket = strong.socket.clone();
+        let since = seconds() - OVERLAP;
+        let connected = Engine::connect(&socket).await;
+        let longest = match connected {
+            Ok(engine) => {
+                strong.engine_is_up(engine.clone());
+                drop(strong);
+                let begun = Instant::now();
+                let why = events(&world, &engine, since).await;
+                if begun.elapsed() >= STEADY {
+                    pause = PAUSES.0;
+                }
+                let Some(strong) = world.upgrade() else {
+                    return;
+                };
+                strong.engine_is_down(why);
+                PAUSES.1
+            }
+            Err(trouble) => {
+                strong.engine_is_down(trouble.message().to_owned());
+                let was_there = strong.link.borrow().was().is_some();
+                if was_there { PAUSES.1 } else { RARELY }
+            }
+        };
+        let Some(strong) = world.upgrade() else {
+            return;
+        };
+        if strong.link.borrow().was().is_none() {
+            pause = RARELY;
+        }
+        // Whoever needs it now does not wait.
+        let wanted = strong.wanted.clone();
+        drop(strong);
+        let _ = timeout(pause, wanted.notified()).await;
+        pause = pause.saturating_mul(2).min(longest);
+    }
+}
+
+/// Hears what becomes of containers until the engine is gone; why.
+async fn events(world: &Weak<World>, engine: &Engine, since: i64) -> String {
+    let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let filters: HashMap<String, Vec<String>> = [
+        ("type".to_owned(), text(&["container"])),
+        ("event".to_owned(), text(&["die", "oom"])),
+        ("label".to_owned(), text(&[LAUNCH_LABEL])),
+    ]
+    .into();
+    let options = EventsOptionsBuilder::new()
+        .since(&since.to_string())
+        .filters(&filters)
+        .build();
+    let mut events = engine.docker().events(Some(options));
+    loop {
+        let event = match events.next().await {
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return Trouble::from(error).message().to_owned(),
+            None => return "it ended".to_owned(),
+        };
+        let Some(world) = world.upgrade() else {
+            return String::new();
+        };
+        let id = event.actor.and_then(|actor| actor.id);
+        let (Some(id), Some(action)) = (id, event.action) else {
+            continue;
+        };
+        match action.as_str() {
+            "oom" => world.containers.note_oom(&id),
+            "die" => world.clone().container_ended(&id),
+            _ => {}
+        }
+    }
+}
+
+fn seconds() -> i64 {
+    clock::now().wall.0 / 1_000_000_000
+}
+
+impl World {
+    fn engine_is_up(self: &Arc<Self>, engine: Engine) {
+        tracing::info!(
+            version = engine.about().version,
+            "the docker engine answers"
+        );
+        self.link.send_replace(Link::Up(engine));
+        self.report();
+        // What ended meanwhile, and what is nobody's.
+        self.clone().look_at_all();
+    }
+
+    fn engine_is_down(&self, why: String) {
+        let before = self.link.borrow().clone();
+        if let Link::Up(_) = before {
+            tracing::warn!(why, "the docker engine is gone");
+        }
+        let same = matches!(&before, Link::Down(known, _) if *known == why);
+        if !same {
+            self.link.send_replace(Link::Down(why, before.was()));
+            self.report();
+        }
+    }
+
+    /// Reports the driver's condition to whoever listens.
+    pub(super) fn report(&self) {
+        let link = self.link.borrow().clone();
+        if matches!(link, Link::New) {
+            return;
+        }
+        let info = link.info();
+        let attributes = match &link {
+            Link::Up(engine) => self.attributes(engine.about()),
+            Link::New | Link::Down(..) => Vec::new(),
+        };
+        let text = |text: String| ReportedAttribute {
+            string: Some(text),
+            ..ReportedAttribute::default()
+        };
+        let fingerprint = DriverFingerprint {
+            health: match (info.detected, info.healthy) {
+                (false, _) => DriverHealth::Undetected,
+                (true, false) => DriverHealth::Unhealthy,
+                (true, true) => DriverHealth::Healthy,
+            },
+            description: info.description,
+            attributes: attributes
+                .into_iter()
+                .map(|(key, value)| (key, text(value)))
+                .collect(),
+        };
+        if let Some(stream) = &*self.stream() {
+            stream.report(fingerprint);
+        }
+    }
+
+    fn attributes(&self, about: &About) -> Vec<(String, String)> {
+        let own = [
+            ("driver.docker.version", about.version.clone()),
+            ("driver.docker.os_type", about.os.clone()),
+            ("driver.docker.runtimes", about.runtimes.join(",")),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value));
+        let allowed = self.settings.attributes.iter().cloned();
+        own.into_iter().chain(allowed).collect()
+    }
+}

@@ -1,0 +1,297 @@
+//! The driver `docker`: tasks are containers of an engine on this machine.
+//!
+//! | dies | what holds |
+//! |------|------------|
+//! | agent | containers go on, and the engine keeps their output; the next agent finds each by its [`records`] |
+//! | engine | a container goes on if the engine is set up for that (`live-restore`); the next engine is asked for each, and ends that nobody saw are told |
+//! | both | the same, by the next agent |
+//! | agent in the middle of a start | the launch is `Gone`, and its half-made container is found by name and word, and removed |
+//!
+//! One connection hears of all ends ([`link`]), one for each container carries its output ([`logs`]); there is no
+//! process and no thread for either. Nothing is asked again and again.
+
+mod containers;
+mod create;
+mod credentials;
+mod cursor;
+mod end;
+mod engine;
+mod entries;
+mod exit;
+mod files;
+mod frames;
+mod image;
+mod link;
+mod logs;
+mod network;
+mod pins;
+mod progress;
+mod records;
+mod sessions;
+mod settings;
+mod sink;
+mod start;
+mod starting;
+mod trouble;
+mod usage;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drover_core::driver::isolation::DOCKER;
+use drover_core::effect::{DriverEffect, request};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
+use drover_core::model::node::DriverInfo;
+use drover_core::op::Failure;
+use tokio::sync::{Notify, watch};
+
+pub use self::credentials::CredentialSource;
+pub use self::engine::socket_path;
+pub use self::pins::Pins;
+pub use self::records::Records;
+pub(crate) use self::records::unfinished;
+pub use self::settings::DockerSettings;
+
+use self::containers::Containers;
+use self::image::Images;
+use self::link::Link;
+use self::starting::Starts;
+use super::answer::Answer;
+use super::external::Held;
+use super::session::Opening;
+use super::{Driver, DriverStream, Inbox, Orphans};
+use crate::dirs::AllocDirs;
+use crate::gate::Gate;
+use crate::one_task::OneTask;
+use crate::stats::StatsSource;
+
+/// The driver. Cheap to clone.
+#[derive(Clone)]
+pub struct Docker {
+    world: Arc<World>,
+    keeper: Arc<OneTask>,
+}
+
+struct World {
+    settings: DockerSettings,
+    socket: Arc<Path>,
+    records: Records,
+    pins: Pins,
+    dirs: AllocDirs,
+    /// Where allocations' directories are, for the engine.
+    root: PathBuf,
+    inbox: Inbox,
+    link: watch::Sender<Link>,
+    /// Notified by whoever needs the engine now.
+    wanted: Arc<Notify>,
+    stream: Mutex<Option<DriverStream>>,
+    held: Held,
+    starts: Arc<Starts>,
+    containers: Containers,
+    images: Images,
+    /// Of whom there is a record, and nobody knows.
+    orphans: Mutex<BTreeSet<LaunchId>>,
+    /// Whether somebody looks for the engine.
+    kept: AtomicBool,
+    /// Whether images of earlier agents were thought of.
+    swept: AtomicBool,
+    gate: Gate,
+}
+
+impl Docker {
+    /// A driver whose tasks see the directories of `dirs`, which are below `root`.
+    pub fn new(
+        settings: DockerSettings,
+        records: Records,
+        pins: Pins,
+        dirs: AllocDirs,
+        root: PathBuf,
+        inbox: Inbox,
+    ) -> Docker {
+        let world = World {
+            socket: settings.socket.clone().into(),
+            settings,
+            records,
+            pins,
+            dirs,
+            root,
+            inbox,
+            link: watch::Sender::new(Link::New),
+            wanted: Arc::default(),
+            stream: Mutex::default(),
+            held: Held::default(),
+            starts: Arc::default(),
+            containers: Containers::default(),
+            images: Images::default(),
+            orphans: Mutex::default(),
+            kept: AtomicBool::new(false),
+            swept: AtomicBool::new(false),
+            gate: Gate::default(),
+        };
+        Docker {
+            world: Arc::new(world),
+            keeper: Arc::default(),
+        }
+    }
+
+    /// Ends, as soon as there is an engine, every container of which there is a record but of which nobody knows any
+    /// more: `known` are those that somebody does. For the start of an agent, before it starts anything. Returns how
+    /// many were left alone.
+    ///
+    /// # Errors
+    /// The records cannot be listed.
+    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>, orphans: Orphans) -> io::Result<usize> {
+        let launches = self.world.records.launches()?.into_iter();
+        let unknown: BTreeSet<LaunchId> = launches.filter(|it| !known.contains(it)).collect();
+        match orphans {
+            Orphans::Leave => Ok(unknown.len()),
+            Orphans::End => {
+                *self.world.orphans_mut() = unknown;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Begins to look for the engine, if nobody did.
+    fn keep(&self) {
+        if !self.world.kept.swap(true, Ordering::Relaxed) {
+            self.keeper.begin(link::keep(Arc::downgrade(&self.world)));
+        }
+    }
+}
+
+impl Driver for Docker {
+    fn name(&self) -> &str {
+        DOCKER
+    }
+
+    fn fingerprint(&self) -> DriverInfo {
+        self.world.link.borrow().info()
+    }
+
+    fn watch(&self, report: DriverStream) {
+        *self.world.stream() = Some(report);
+        self.keep();
+        self.world.report();
+    }
+
+    fn carry_out(&self, task: TaskKey, effect: DriverEffect) {
+        self.keep();
+        let world = self.world.clone();
+        let owed = Answer::owed(&world.inbox, &task, &effect);
+        match effect {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
+                // Before anything that comes later can be begun.
+                if world.held.begin(launch) {
+                    let start = world.starts.begin(launch);
+                    tokio::spawn(world.start(start, owed, task, op, launch, config));
+                } else {
+                    owed.give(DriverInput::StartFailed {
+                        op,
+                        launch,
+                        failure: Failure::fatal("the launch was started or given up before"),
+                    });
+                }
+            }
+            DriverEffect::Recover(request::Recover { op, launch, logs }) => {
+                tokio::spawn(world.recover(owed, task, op, launch, logs));
+            }
+            DriverEffect::Stop(request::Stop {
+                op, launch, signal, ..
+            }) => {
+                tokio::spawn(async move {
+                    let result = world.stop(launch, &signal).await;
+                    owed.give(DriverInput::Stopped { op, launch, result });
+                });
+            }
+            DriverEffect::Signal(request::Signal { op, launch, signal }) => {
+                tokio::spawn(async move {
+                    let result = world.signal(launch, &signal).await;
+                    owed.give(DriverInput::Signaled { op, launch, result });
+                });
+            }
+            DriverEffect::Exec(request::Exec {
+                op,
+                launch,
+                program,
+                ..
+            }) => {
+                tokio::spawn(async move {
+                    let (result, output) = match world.exec(launch, &program).await {
+                        Ok((code, output)) => (Ok(code), output),
+                        Err(failure) => (Err(failure), String::new()),
+                    };
+                    owed.give(DriverInput::Executed {
+                        op,
+                        launch,
+                        result,
+                        output,
+                    });
+                });
+            }
+            DriverEffect::OpenSession(asked) => {
+                if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {
+                    tokio::spawn(world.open_session(asked, opening, server));
+                }
+            }
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
+                tokio::spawn(async move {
+                    let result = world.destroy(&task, launch).await;
+                    owed.give(DriverInput::Destroyed { op, launch, result });
+                });
+            }
+        }
+    }
+
+    fn stats_source(&self, launch: LaunchId) -> Option<StatsSource> {
+        self.world.containers.get(launch)?.stats
+    }
+
+    fn forget(&self, launch: LaunchId) {
+        let world = self.world.clone();
+        tokio::spawn(async move { world.forget(launch).await });
+    }
+}
+
+impl World {
+    fn stream(&self) -> MutexGuard<'_, Option<DriverStream>> {
+        // Nothing that holds the lock can panic half way.
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn orphans_mut(&self) -> MutexGuard<'_, BTreeSet<LaunchId>> {
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn orphans(&self) -> Vec<LaunchId> {
+        self.orphans_mut().iter().copied().collect()
+    }
+
+    /// Tells people something of a task.
+    fn tell(&self, task: &TaskKey, launch: LaunchId, message: String) {
+        let details = BTreeMap::new();
+        self.inbox.send(
+            task,
+            DriverInput::Event {
+                launch,
+                message,
+                details,
+            },
+        );
+    }
+
+    /// Runs work that touches the disk where it hurts nobody.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = self.gate.run(work).await;
+        let done = done.unwrap_or_else(|lost| Err(io::Error::other(lost)));
+        done.map_err(|error| Failure::recoverable(error.to_string()))
+    }
+}

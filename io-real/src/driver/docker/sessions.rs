@@ -1,0 +1,315 @@
+//! Programs beside a container's main process: sessions of people, and scripts. The engine starts them, as the
+//! container's user and within its limits.
+//!
+//! The engine has no way to end one. So a program that nobody is connected to any more, or that takes too long, is
+//! killed by its number, if that is one of the container's.
+
+use std::fs;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ExecConfig;
+use bollard::query_parameters::ResizeExecOptionsBuilder;
+use bytes::Bytes;
+use drover_core::effect::Program;
+use drover_core::effect::request::OpenSession;
+use drover_core::ids::LaunchId;
+use drover_core::model::alloc::ExitResult;
+use drover_core::op::Failure;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::World;
+use super::engine::{Engine, SOON};
+use super::frames::Frames;
+use super::trouble::Trouble;
+use super::wire;
+use crate::driver::session::Opening;
+use crate::session::{CHUNK, Output, SessionInput, SessionOutput, SessionServer};
+
+/// How much of what a script prints is kept.
+const MAX_OUTPUT: usize = 4096;
+
+/// How long the engine may take to say how a program ended whose output ended.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// How long a program whose container ended may still say something.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A program that was started.
+struct Running {
+    engine: Engine,
+    id: String,
+    container: String,
+    stream: TokioIo<Upgraded>,
+    has_terminal: bool,
+}
+
+impl World {
+    async fn begin(
+        &self,
+        launch: LaunchId,
+        command: Vec<String>,
+        has_terminal: bool,
+        has_input: bool,
+    ) -> Result<Running, Failure> {
+        let known = self
+            .containers
+            .get(launch)
+            .filter(|_| self.held.is_running(launch));
+        let known = known.ok_or_else(|| Failure::fatal("task not running"))?;
+        let engine = self.engine()?;
+        let program = ExecConfig {
+            attach_stdin: Some(has_input),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            tty: Some(has_terminal),
+            cmd: Some(command),
+            ..ExecConfig::default()
+        };
+        let failed = |trouble: Trouble| trouble.failure("cannot run the program");
+        let id = engine
+            .prepare_exec(&known.id, program)
+            .await
+            .map_err(failed)?;
+        let path = engine.path(&format!("/exec/{id}/start"));
+        let body = format!("{{\"Detach\":false,\"Tty\":{has_terminal}}}");
+        let begun = timeout(SOON, wire::upgrade(engine.socket(), &path, body)).await;
+        let slow = |_| Trouble::Silent("it took too long".to_owned());
+        let stream = begun.map_err(slow).and_then(|it| it).map_err(failed)?;
+        Ok(Running {
+            engine,
+            id,
+            container: known.id,
+            stream,
+            has_terminal,
+        })
+    }
+
+    /// Opens a session and stays with it to its end.
+    pub(super) async fn open_session(
+        self: Arc<Self>,
+        asked: OpenSession,
+        opening: Opening,
+        server: SessionServer,
+    ) {
+        let program = &asked.program;
+        let command = iter::once(&program.command)
+            .chain(&program.args)
+            .cloned()
+            .collect();
+        let running = match self.begin(asked.launch, command, program.tty, true).await {
+            Ok(running) => running,
+            Err(failure) => return opening.failed(failure),
+        };
+        let _open = opening.opened();
+        let SessionServer { input, output } = server;
+        let Running {
+            engine,
+            id,
+            container,
+            stream,
+            has_terminal,
+        } = running;
+        let (from, to) = split(stream);
+        let taken = tokio::spawn(pass_in(engine.clone(), id.clone(), to, input));
+        let taken = AbortOnDrop(taken);
+        let over = async {
+            self.held.until_ended(asked.launch).await;
+            sleep(LAST_WORDS).await;
+        };
+        let is_over = tokio::select! {
+            passed = pass_out(from, has_terminal, &output) => match passed {
+                Ok(()) => true,
+                Err(why) => {
+                    let _ = output.send(SessionOutput::Failed(why)).await;
+                    false
+                }
+            },
+            () = over => true,
+            () = output.closed() => false,
+        };
+        drop(taken);
+        if !is_over {
+            return kill(&engine, &id, &container).await;
+        }
+        let last = match exit_code(&engine, &id).await {
+            Some(code) => SessionOutput::Exited(ExitResult::code(code)),
+            None => {
+                SessionOutput::Failed("the engine does not say how the program ended".to_owned())
+            }
+        };
+        let _ = output.send(last).await;
+    }
+
+    /// Runs a program to its end. Its code, and the beginning of what it prints.
+    pub(super) async fn exec(
+        &self,
+        launch: LaunchId,
+        program: &Program,
+    ) -> Result<(i32, String), Failure> {
+        let command = iter::once(&program.command)
+            .chain(&program.args)
+            .cloned()
+            .collect();
+        let running = self.begin(launch, command, false, false).await?;
+        let Running {
+            engine,
+            id,
+            container,
+            mut stream,
+            ..
+        } = running;
+        let limit = Duration::from_nanos(u64::try_from(program.timeout.0).unwrap_or(0));
+        let Ok(printed) = timeout(limit, print(&mut stream)).await else {
+            kill(&engine, &id, &container).await;
+            let why = format!("it did not end within {}, and was killed", program.timeout);
+            return Err(Failure::fatal(why));
+        };
+        let code = exit_code(&engine, &id).await;
+        if code != Some(0) {
+            self.unless_it_ended(launch, &engine, &container).await;
+        }
+        let unknown = || Failure::fatal("how it ended is not known");
+        Ok((code.ok_or_else(unknown)?, printed))
+    }
+
+    /// What ends with its task has not failed: the end of the task is told first.
+    async fn unless_it_ended(&self, launch: LaunchId, engine: &Engine, container: &str) {
+        let found = engine.inspect(container).await;
+        if !found.is_ok_and(|found| super::exit::runs(&found)) {
+            // One that nobody tells is no reason to wait for ever.
+            let _ = timeout(SOON, self.held.until_ended(launch)).await;
+        }
+    }
+}
+
+/// A task that ends with this.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What whoever is connected says, to the program.
+async fn pass_in(
+    engine: Engine,
+    id: String,
+    mut to: WriteHalf<TokioIo<Upgraded>>,
+    mut input: mpsc::Receiver<SessionInput>,
+) {
+    while let Some(said) = input.recv().await {
+        let passed = match said {
+            SessionInput::Stdin(bytes) => to.write_all(&bytes).await,
+            SessionInput::CloseStdin => to.shutdown().await,
+            SessionInput::Resize(size) => {
+                let options = ResizeExecOptionsBuilder::new()
+                    .h(size.height.into())
+                    .w(size.width.into())
+                    .build();
+                // A program that ended has no window.
+                let _ = Engine::within(SOON, engine.docker().resize_exec(&id, options)).await;
+                Ok(())
+            }
+        };
+        // It takes nothing any more; what it says is still read.
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+/// What the program says, as fast as it is taken.
+async fn pass_out(
+    mut from: ReadHalf<TokioIo<Upgraded>>,
+    has_terminal: bool,
+    to: &mpsc::Sender<SessionOutput>,
+) -> Result<(), String> {
+    let mut frames = Frames::default();
+    let mut space = vec![0; CHUNK / 4];
+    loop {
+        let read = from
+            .read(&mut space)
+            .await
+            .map_err(|error| error.to_string())?;
+        if read == 0 {
+            return Ok(());
+        }
+        let bytes = space.get(..read).unwrap_or_default();
+        let mut said = Vec::new();
+        match has_terminal {
+            true => said.push((Output::Stdout, Bytes::copy_from_slice(bytes))),
+            false => frames.feed(bytes, |which, part| {
+                said.push((which, Bytes::copy_from_slice(part)))
+            })?,
+        }
+        for (which, bytes) in said {
+            // That nobody takes it is seen by who waits for that.
+            let _ = to.send(SessionOutput::Data(which, bytes)).await;
+        }
+    }
+}
+
+/// The beginning of what a program prints. All of it is read, so that it waits for nobody.
+async fn print(stream: &mut TokioIo<Upgraded>) -> String {
+    let (mut frames, mut printed) = (Frames::default(), Vec::new());
+    let mut space = vec![0; MAX_OUTPUT];
+    while let Ok(read) = stream.read(&mut space).await
+        && read > 0
+    {
+        let bytes = space.get(..read).unwrap_or_default();
+        let take = |_, part: &[u8]| {
+            let room = MAX_OUTPUT - printed.len();
+            printed.extend_from_slice(part.get(..room).unwrap_or(part));
+        };
+        if frames.feed(bytes, take).is_err() {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&printed).into_owned()
+}
+
+/// The code of a program whose output ended.
+async fn exit_code(engine: &Engine, id: &str) -> Option<i32> {
+    let ended = async {
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let found = engine.inspect_exec(id).await.ok()?;
+            if found.running != Some(true) {
+                return found.exit_code.and_then(|code| i32::try_from(code).ok());
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    };
+    timeout(END_TIME, ended).await.ok().flatten()
+}
+
+/// Ends a program by force.
+async fn kill(engine: &Engine, id: &str, container: &str) {
+    let Ok(found) = engine.inspect_exec(id).await else {
+        return;
+    };
+    let number = found.pid.and_then(|pid| i32::try_from(pid).ok());
+    let Some(pid) = number
+        .and_then(Pid::from_raw)
+        .filter(|_| found.running == Some(true))
+    else {
+        return;
+    };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    // The number may have been given to another meanwhile: the handle is its who is looked at here.
+    let groups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()));
+    if groups.is_ok_and(|groups| groups.contains(container)) {
+        let _ = pidfd_send_signal(&process, Signal::KILL);
+    }
+}

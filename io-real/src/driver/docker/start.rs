@@ -1,0 +1,441 @@
+//! A container is made and started, or the one of an earlier agent is found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ContainerInspectResponse;
+use drover_core::driver::config::DockerConfig;
+use drover_core::effect::TaskConfig;
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::alloc::DriverNetwork;
+use drover_core::model::task::LogConfig;
+use drover_core::op::{Failure, Op};
+use drover_core::time::Span;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::containers::Known;
+use super::create::{self, Making};
+use super::engine::Engine;
+use super::files::{self, Dirs, Mounted};
+use super::image::{self, Need};
+use super::logs::Output;
+use super::records::{Ours, Record};
+use super::settings::Credentials;
+use super::starting::Start;
+use super::trouble::Trouble;
+use super::{World, credentials, exit, link, network, usage};
+use crate::driver::answer::Answer;
+
+/// How long a search for a container waits for the engine: less than the core waits.
+const ENGINE_TIME: Duration = Duration::from_secs(20);
+
+/// How long a start waits for an engine that may just be coming up.
+const START_TIME: Duration = Duration::from_secs(2);
+
+/// What to do about an engine that does not answer.
+const NO_ENGINE: &str = "the docker engine does not answer";
+
+impl World {
+    /// The engine, if it answers within a while.
+    pub(super) async fn engine_within(&self, limit: Duration) -> Result<Engine, Failure> {
+        if let Some(engine) = self.link.borrow().engine() {
+            return Ok(engine.clone());
+        }
+        let mut link = self.link.subscribe();
+        self.wanted.notify_one();
+        let engine = timeout(limit, link::next(&mut link)).await;
+        let why = || self.link.borrow().info().description;
+        let silent = || Failure::recoverable(format!("{NO_ENGINE}: {}", why()));
+        engine.ok().flatten().ok_or_else(silent)
+    }
+
+    /// The engine, if it answers now.
+    pub(super) fn engine(&self) -> Result<Engine, Failure> {
+        let link = self.link.borrow();
+        let engine = link.engine().cloned();
+        engine.ok_or_else(|| {
+            Failure::recoverable(format!("{NO_ENGINE}: {}", link.info().description))
+        })
+    }
+
+    pub(super) async fn start(
+        self: Arc<Self>,
+        start: Start,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        config: Arc<TaskConfig>,
+    ) {
+        let started = self.try_start(&start, &task, launch, config).await;
+        let started = match started {
+            Ok(started) if self.held.runs(launch) => Ok(started),
+            Ok((id, ..)) => {
+                self.remove_quietly(&id).await;
+                Err(Failure::fatal("it was destroyed while it started"))
+            }
+            Err(failure) => {
+                self.held.start_failed(launch);
+                Err(failure)
+            }
+        };
+        drop(start);
+        match started {
+            Ok((_, network, runs)) => {
+                owed.give(DriverInput::Started {
+                    op,
+                    launch,
+                    network,
+                });
+                if !runs {
+                    self.ended(launch).await;
+                }
+            }
+            Err(failure) => owed.give(DriverInput::StartFailed {
+                op,
+                launch,
+                failure,
+            }),
+        }
+    }
+
+    /// Starts it. Its id, what only the engine knows of its network, and whether it still runs.
+    async fn try_start(
+        self: &Arc<Self>,
+        start: &Start,
+        task: &TaskKey,
+        launch: LaunchId,
+        config: Arc<TaskConfig>,
+    ) -> Result<(String, Option<DriverNetwork>, bool), Failure> {
+        let asked = DockerConfig::decode(&config.config).map_err(|problems| {
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Failure::fatal(texts.join("; "))
+        })?;
+        let asked = Arc::new(asked);
+        let engine = self.engine_within(START_TIME).await?;
+        let given_up = || Failure::fatal("it was given up while it started");
+        let image = tokio::select! {
+            image = self.image(&engine, task, launch, &asked, &config) => image?,
+            () = start.given_up() => return Err(given_up()),
+        };
+        self.images.used(&image, launch);
+        let ours = self.remember(task, launch).await?;
+        if start.is_given_up() {
+            return Err(given_up());
+        }
+        let (id, _held) = self
+            .make(&engine, task, launch, &ours, &asked, &config)
+            .await?;
+        if start.is_given_up() {
+            self.remove_quietly(&id).await;
+            return Err(given_up());
+        }
+        let output = self
+            .files(task, launch, config.logs, &id, asked.tty)
+            .await?;
+        engine
+            .start(&id)
+            .await
+            .map_err(|trouble| trouble.failure("cannot start the container"))?;
+        let drained = self.collect(output);
+        let found = engine.inspect(&id).await;
+        let found =
+            found.map_err(|trouble| trouble.failure("the container was started, and is gone"))?;
+        let ports = config.container.as_ref().map(|it| it.ports.as_slice());
+        let network = network::of(
+            &found,
+            ports.unwrap_or_default(),
+            asked.advertise_ipv6_address,
+        );
+        let runs = exit::runs(&found);
+        self.known(task, launch, id.clone(), &found, drained);
+        Ok((id, network, runs))
+    }
+
+    /// Sees to it that the image is there. Its id.
+    async fn image(
+        &self,
+        engine: &Engine,
+        task: &TaskKey,
+        launch: LaunchId,
+        asked: &Arc<DockerConfig>,
+        config: &TaskConfig,
+    ) -> Result<String, Failure> {
+        let reference = image::reference(&asked.image);
+        let Span(nanos) = config
+            .container
+            .as_ref()
+            .map_or(Span::ZERO, |it| it.pull_time);
+        let limit = Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
+        if let Some(load) = asked.load.clone() {
+            let (dirs, task) = (self.dirs.clone(), task.clone());
+            let opened = self
+                .blocking(move || Ok(files::archive(&dirs, &task, &load)))
+                .await??;
+            return self.images.load(engine, &reference, opened, limit).await;
+        }
+        let need = Need {
+            reference: &reference,
+            force: asked.force_pull,
+            credentials: self.credentials(asked).await?,
+            limit,
+            silence: self.settings.pull_activity_timeout,
+        };
+        let tell = |words| self.tell(task, launch, words);
+        self.images.fetch(engine, &self.records, need, tell).await
+    }
+
+    async fn credentials(&self, asked: &Arc<DockerConfig>) -> Result<Credentials, Failure> {
+        if let Some(auth) = &asked.auth {
+            return Ok(Some(credentials::of_task(auth)));
+        }
+        if self.settings.credentials.is_empty() {
+            return Ok(None);
+        }
+        let (sources, asked) = (self.settings.credentials.clone(), asked.clone());
+        let soft = asked.auth_soft_fail;
+        let found = self
+            .blocking(move || Ok(credentials::of_agent(&sources, &asked.image)))
+            .await?;
+        match found {
+            Err(why) if soft => {
+                tracing::warn!(why, "a registry is asked without a password");
+                Ok(None)
+            }
+            found => found.map_err(|why| Failure::recoverable(format!("auth: {why}"))),
+        }
+    }
+
+    /// Remembers, before it is made, which container is ours.
+    async fn remember(&self, task: &TaskKey, launch: LaunchId) -> Result<Ours, Failure> {
+        let (records, name) = (self.records.clone(), create::name(task, launch));
+        self.blocking(move || records.begin(launch, name)).await
+    }
+
+    /// Makes the container. Its id, and what must stay open until it runs.
+    async fn make(
+        self: &Arc<Self>,
+        engine: &Engine,
+        task: &TaskKey,
+        launch: LaunchId,
+        ours: &Ours,
+        asked: &Arc<DockerConfig>,
+        config: &Arc<TaskConfig>,
+    ) -> Result<(String, Mounted), Failure> {
+        let (world, task, ours_, asked, config) = (
+            self.clone(),
+            task.clone(),
+            ours.clone(),
+            asked.clone(),
+            config.clone(),
+        );
+        let made = self.blocking(move || {
+            let made = || -> Result<_, Failure> {
+                let container = config.container.clone().unwrap_or_default();
+                let dirs = Dirs {
+                    dirs: &world.dirs,
+                    root: &world.root,
+                    pins: &world.pins,
+                    launch,
+                    selinux_label: &world.settings.selinux_label,
+                };
+                let mounted = Mounted::of(&dirs, &task, &asked, &config)?;
+                let devices = files::devices(&asked, &config, container.raw_devices)?;
+                let making = Making {
+                    settings: &world.settings,
+                    task: &task,
+                    launch,
+                    ours: &ours_,
+                    asked: &asked,
+                    config: &config,
+                    container: &container,
+                };
+                Ok((making.body(&mounted, devices)?, mounted))
+            };
+            Ok(made())
+        });
+        let (body, mounted) = made.await??;
+        let created = engine.create(&ours.name, body).await;
+        let id = created.map_err(|trouble| trouble.failure("cannot create the container"))?;
+        Ok((id, mounted))
+    }
+
+    /// Opens the files for what a container writes; none if the engine keeps it.
+    async fn files(
+        self: &Arc<Self>,
+        task: &TaskKey,
+        launch: LaunchId,
+        logs: LogConfig,
+        id: &str,
+        has_terminal: bool,
+    ) -> Result<Option<Output>, Failure> {
+        if logs.disabled || self.settings.disable_log_collection {
+            return Ok(None);
+        }
+        let (world, key, id) = (self.clone(), task.clone(), id.to_owned());
+        let output = self.blocking(move || world.output(&key, launch, logs, &id, has_terminal));
+        output.await.map(Some)
+    }
+
+    /// Begins to collect what a container writes that runs, or ran. Told when all is written.
+    fn collect(self: &Arc<Self>, output: Option<Output>) -> watch::Receiver<bool> {
+        let (done, drained) = watch::channel(output.is_none());
+        if let Some(output) = output {
+            tokio::spawn(self.clone().follow(output, done));
+        }
+        drained
+    }
+
+    /// Notes what runs.
+    fn known(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        id: String,
+        found: &ContainerInspectResponse,
+        drained: watch::Receiver<bool>,
+    ) {
+        let memory = found.host_config.as_ref().and_then(|it| it.memory);
+        let known = Known {
+            task: task.clone(),
+            stats: usage::source(found),
+            id,
+            memory_limit: memory
+                .and_then(|it| u64::try_from(it).ok())
+                .unwrap_or_default(),
+            drained,
+        };
+        self.containers.add(launch, known);
+    }
+
+    async fn remove_quietly(&self, id: &str) {
+        let removed = match self.engine() {
+            Ok(engine) => engine.remove(id).await.map_err(|it| it.to_string()),
+            Err(failure) => Err(failure.message),
+        };
+        if let Err(why) = removed {
+            tracing::warn!(
+                container = id,
+                why,
+                "cannot remove a container that was given up"
+            );
+        }
+    }
+
+    pub(super) async fn recover(
+        self: Arc<Self>,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) {
+        let (found, network) = match self.try_recover(&task, launch, logs).await {
+            Ok(found) => found,
+            Err(failure) => {
+                let why = format!("cannot be recovered: {}", failure.message);
+                (Found::Gone(why), None)
+            }
+        };
+        let runs = found == Found::Running;
+        owed.give(DriverInput::Recovered {
+            op,
+            launch,
+            found,
+            network,
+        });
+        if runs {
+            // It may have ended since it was looked at, before anybody listened for that.
+            self.look_at(launch).await;
+        }
+    }
+
+    async fn try_recover(
+        self: &Arc<Self>,
+        task: &TaskKey,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) -> Result<(Found, Option<DriverNetwork>), Failure> {
+        let records = self.records.clone();
+        let ours = match self.blocking(move || records.read(launch)).await? {
+            None => {
+                self.held.never(launch);
+                return Ok((Found::NeverStarted, None));
+            }
+            Some(Record::Ended(result, _)) => return Ok((Found::Exited(result), None)),
+            Some(Record::Asked(ours)) => ours,
+        };
+        let engine = self.engine_within(ENGINE_TIME).await?;
+        let found = self.find(&engine, launch, &ours).await;
+        let found = found.map_err(|trouble| trouble.failure("the container"))?;
+        let Some((id, found)) = found else {
+            return Ok((Found::Gone("its container is not there".to_owned()), None));
+        };
+        if let Some(image) = &found.image {
+            self.images.used(image, launch);
+        }
+        if exit::never_ran(&found) {
+            let why = "the agent died while it was being started";
+            return Ok((Found::Gone(why.to_owned()), None));
+        }
+        let has_terminal = found
+            .config
+            .as_ref()
+            .and_then(|it| it.tty)
+            .unwrap_or_default();
+        let output = self.files(task, launch, logs, &id, has_terminal).await?;
+        let drained = self.collect(output);
+        let network = network::of(&found, &[], false);
+        self.known(task, launch, id, &found, drained);
+        if !exit::runs(&found) {
+            let known = self.containers.get(launch);
+            let result = exit::result(&found, known.as_ref(), false);
+            if let Some(known) = known {
+                known.drained(super::end::DRAIN_TIME).await;
+            }
+            return Ok((Found::Exited(result), None));
+        }
+        if !self.held.runs(launch) {
+            return Ok((Found::Gone("it was destroyed".to_owned()), None));
+        }
+        Ok((Found::Running, network))
+    }
+
+    /// The container of a launch, and nobody else's: it has the name that was remembered, or at least the launch's
+    /// label, and in any case the word that only we know.
+    pub(super) async fn find(
+        &self,
+        engine: &Engine,
+        launch: LaunchId,
+        ours: &Ours,
+    ) -> Result<Option<(String, ContainerInspectResponse)>, Trouble> {
+        let mut names = vec![ours.name.clone()];
+        let mut asked_for_labels = false;
+        loop {
+            while let Some(name) = names.pop() {
+                match engine.inspect(&name).await {
+                    Ok(found) if is_ours(&found, ours) => {
+                        let id = found.id.clone().unwrap_or(name);
+                        return Ok(Some((id, found)));
+                    }
+                    Ok(_) | Err(Trouble::Unknown(_)) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+            if asked_for_labels {
+                return Ok(None);
+            }
+            asked_for_labels = true;
+            // Somebody may have renamed it.
+            let label = format!("{}={}", create::LAUNCH_LABEL, launch);
+            names = engine.labelled(&label).await?;
+        }
+    }
+}
+
+fn is_ours(found: &ContainerInspectResponse, ours: &Ours) -> bool {
+    let labels = found.config.as_ref().and_then(|it| it.labels.as_ref());
+    labels.and_then(|labels| labels.get(create::TOKEN_LABEL)) == Some(&ours.token)
+}

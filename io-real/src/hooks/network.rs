@@ -1,0 +1,30 @@
+//! Networks of allocations.
+
+use drover_core::input::HookOutput;
+use drover_core::work::{BuildNetwork, RemoveNetwork};
+
+use super::{Answer, Hooks, Of, Work};
+
+impl Work for BuildNetwork {
+    async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
+        let alloc = of.alloc;
+        let _work = hooks.network_locks.work(alloc).await;
+        let build = move |hooks: &Hooks| {
+            hooks.networks.build(alloc, &self)?;
+            Ok(HookOutput::default())
+        };
+        hooks.on_disk(build).await
+    }
+}
+
+impl Work for RemoveNetwork {
+    async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
+        let alloc = of.alloc;
+        let _removal = hooks.network_locks.removal(alloc).await;
+        let remove = move |hooks: &Hooks| {
+            hooks.networks.remove(alloc, self.address)?;
+            Ok(HookOutput::default())
+        };
+        hooks.on_disk(remove).await
+    }
+}

@@ -1,0 +1,218 @@
+//! A docker engine of the tests' own, and an image made of this machine's busybox.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// The image that tests use; no registry has it.
+pub const IMAGE: &str = "drover-test:1";
+
+/// What the image can do.
+const APPLETS: [&str; 14] = [
+    "sh", "sleep", "echo", "cat", "ls", "id", "true", "tail", "dd", "seq", "touch", "kill",
+    "mount", "env",
+];
+
+/// How long an engine may take to answer: only one that hangs takes so long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The engine; ended when dropped, with all that it started.
+pub struct Engine {
+    dir: TempDir,
+    child: Option<Child>,
+    live_restore: bool,
+}
+
+impl Engine {
+    /// An engine, if one is installed and may be started here; else says why not.
+    pub fn start(live_restore: bool) -> Option<Engine> {
+        let missing = ["dockerd", "docker", "busybox"]
+            .iter()
+            .find(|name| !is_there(name));
+        if let Some(name) = missing {
+            eprintln!("skipped: {name} is not installed");
+            return None;
+        }
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: not root");
+            return None;
+        }
+        let mut engine = Engine {
+            dir: TempDir::new().unwrap(),
+            child: None,
+            live_restore,
+        };
+        engine.begin();
+        engine.import();
+        Some(engine)
+    }
+
+    /// Starts the engine again.
+    pub fn begin(&mut self) {
+        let path = |name: &str| self.dir.path().join(name).to_string_lossy().into_owned();
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path("log"))
+            .unwrap();
+        let mut command = Command::new("dockerd");
+        command
+            .args([
+                "--data-root",
+                &path("data"),
+                "--exec-root",
+                &path("exec"),
+                "-p",
+                &path("pid"),
+            ])
+            .args([
+                "-H",
+                &format!("unix://{}", path("sock")),
+                "--config-file",
+                &path("none.json"),
+            ])
+            .args([
+                "--bridge=none",
+                "--iptables=false",
+                "--ip6tables=false",
+                "--storage-driver=vfs",
+            ])
+            .args(["--shutdown-timeout", "2"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        if self.live_restore {
+            command.arg("--live-restore");
+        }
+        fs::write(path("none.json"), "{}").unwrap();
+        let _ = fs::remove_file(path("pid"));
+        let until = Instant::now() + TIMEOUT;
+        self.child = Some(command.spawn().unwrap());
+        while !self.docker(&["version"]).status.success() {
+            // One that was killed may leave a containerd that hangs a while, as services are started again.
+            if self.child.as_mut().unwrap().try_wait().unwrap().is_some() {
+                let _ = fs::remove_file(path("pid"));
+                self.child = Some(command.spawn().unwrap());
+            }
+            let log = || fs::read_to_string(path("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "no engine: {}", log());
+        }
+    }
+
+    /// Ends the engine as a crash would; its containers' own processes stay.
+    pub fn kill_9(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("sock")
+    }
+
+    /// Runs `docker` against it.
+    pub fn docker(&self, args: &[&str]) -> std::process::Output {
+        let host = format!("unix://{}", self.socket().display());
+        let output = Command::new("docker")
+            .env_remove("DOCKER_HOST")
+            .args(["-H", &host])
+            .args(args)
+            .output();
+        output.unwrap()
+    }
+
+    /// The same, which must succeed: what it prints.
+    pub fn says(&self, args: &[&str]) -> String {
+        let output = self.docker(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "docker {args:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// The names of all containers.
+    pub fn containers(&self) -> Vec<String> {
+        let names = self.says(&["ps", "-a", "--format", "{{.Names}}"]);
+        names.lines().map(str::to_owned).collect()
+    }
+
+    fn import(&self) {
+        let root = self.dir.path().join("image");
+        for dir in ["bin", "tmp", "etc"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
+        for applet in APPLETS {
+            symlink("busybox", root.join("bin").join(applet)).unwrap();
+        }
+        fs::write(
+            root.join("etc/passwd"),
+            "root:x:0:0::/:/bin/sh\nweb:x:70:70::/:/bin/sh\n",
+        )
+        .unwrap();
+        let tar = self.dir.path().join("image.tar");
+        let made = Command::new("tar")
+            .arg("-C")
+            .arg(&root)
+            .arg("-cf")
+            .arg(&tar)
+            .arg(".")
+            .status();
+        assert!(made.unwrap().success());
+        self.says(&["import", &tar.to_string_lossy(), IMAGE]);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            for name in self
+                .docker(&["ps", "-aq"])
+                .stdout
+                .split(|byte| *byte == b'\n')
+            {
+                let name = String::from_utf8_lossy(name).into_owned();
+                if !name.is_empty() {
+                    self.docker(&["rm", "-f", &name]);
+                }
+            }
+            let pid = rustix::process::Pid::from_child(&child);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let until = Instant::now() + Duration::from_secs(20);
+            while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
+                std::thread::yield_now();
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        end_below(self.dir.path());
+    }
+}
+
+/// Ends whatever an engine left whose arguments name its directory, and what is mounted there.
+fn end_below(dir: &Path) {
+    let dir = dir.to_string_lossy().into_owned();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.parse().ok().and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&words).contains(&dir) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    for point in points.filter(|point| point.starts_with(&dir)) {
+        let _ = rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

@@ -1,0 +1,391 @@
+//! The driver `docker` against a real engine, which these tests start themselves.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test may panic"
+)]
+
+#[path = "common/docker_world.rs"]
+mod docker_world;
+#[path = "common/engine.rs"]
+mod engine;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use docker_world::{World, command, list, sh, text, with};
+use drover_core::effect::request::{OpenSession, SessionProgram};
+use drover_core::effect::{DriverEffect, Program, request};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverHealth, DriverInput, Found};
+use drover_core::op::Failure;
+use drover_core::time::Span;
+use drover_io_real::session::{Output, SessionInput, SessionOutput};
+use engine::{Engine, IMAGE};
+
+/// An engine and an agent's driver; none where there is no engine.
+macro_rules! world {
+    ($live_restore:expr) => {
+        match Engine::start($live_restore) {
+            Some(engine) => World::new(engine),
+            None => return,
+        }
+    };
+}
+
+#[test]
+fn task_runs_in_its_image_with_its_directories() {
+    let mut world = world!(false);
+    let mut config = sh(
+        "echo $GREETING; ls -d /alloc /local /secrets; echo no >&2; id -u; \
+                         touch /local/a /alloc/data/b /secrets/c; exit 3",
+    );
+    config.env.insert("GREETING".to_owned(), "hello".to_owned());
+    config.user = "web".to_owned();
+    let result = world.run(1, config);
+    assert_eq!(
+        (result.code, result.signal, result.message),
+        (Some(3), 0, None)
+    );
+    assert_eq!(world.log("stdout"), "hello\n/alloc\n/local\n/secrets\n70\n");
+    assert_eq!(world.log("stderr"), "no\n");
+    for made in ["web/local/a", "alloc/data/b", "web/secrets/c"] {
+        assert!(world.alloc_dir().join(made).exists(), "{made}");
+    }
+    assert!(matches!(world.recover(1), Found::Exited(result) if result.code == Some(3)));
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.engine.containers(), [""; 0]);
+    assert!(matches!(world.recover(1), Found::Exited(result) if result.code == Some(3)));
+    world.forget(1);
+    assert_eq!(world.recover(1), Found::NeverStarted);
+}
+
+#[test]
+fn task_that_needs_too_much_memory_is_killed_and_says_so() {
+    let mut world = world!(false);
+    let mut config = sh("x=$(dd if=/dev/zero bs=1M count=200 | tail -c 100000000); echo $x");
+    config.memory_limit = 20 << 20;
+    let result = world.run(1, config);
+    assert!(result.oom_killed, "{result:?}");
+    assert_eq!(
+        result.message.as_deref(),
+        Some("out of memory: the limit is 20 MiB")
+    );
+    assert_eq!(world.destroy(1), Ok(None));
+}
+
+#[test]
+fn stop_is_polite_and_destroy_is_not() {
+    let mut world = world!(false);
+    world
+        .start(
+            1,
+            sh("trap 'echo bye; exit 7' TERM; echo up; while true; do sleep 1 & wait; done"),
+        )
+        .unwrap();
+    world.until_log("up\n");
+    let stopped = world.stop(1, "");
+    assert_eq!(stopped.code, Some(7));
+    assert_eq!(world.log("stdout"), "up\nbye\n");
+    world
+        .start(
+            2,
+            sh("trap '' TERM; trap 'echo hup' HUP; echo two; while true; do sleep 1 & wait; done"),
+        )
+        .unwrap();
+    world.until_log("up\nbye\ntwo\n");
+    assert_eq!(world.signal(2, "SIGHUP"), Ok(()));
+    world.until_log("up\nbye\ntwo\nhup\n");
+    assert!(world.signal(2, "SIGNOPE").is_err());
+    let killed = world.end(2);
+    assert_eq!((killed.code, killed.signal), (Some(137), 9));
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn agent_that_is_killed_finds_containers_and_output_again() {
+    let mut world = world!(false);
+    world.start(1, sh("i=0; while true; do echo $i; i=$((i+1)); dd if=/dev/zero of=/dev/null bs=1M count=20 2>/dev/null; done")).unwrap();
+    for _ in 0..5 {
+        let lines = world.log("stdout").lines().count();
+        world.until(|world| world.log("stdout").lines().count() > lines + 5);
+        world.begin();
+        assert_eq!(world.recover(1), Found::Running);
+    }
+    world.start(2, sh("exit 4")).unwrap();
+    world.exited();
+    world.begin();
+    assert!(matches!(world.recover(2), Found::Exited(result) if result.code == Some(4)));
+    assert_eq!(world.recover(1), Found::Running);
+    world.end(1);
+    let text = world.log("stdout");
+    let numbers: Vec<usize> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn engine_that_dies_takes_its_containers_with_it_and_comes_back() {
+    let mut world = world!(false);
+    assert_eq!(world.health(), DriverHealth::Healthy);
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    world.engine.kill_9();
+    assert_eq!(world.health(), DriverHealth::Unhealthy);
+    let failure = world.start(2, command(&["/bin/true"])).unwrap_err();
+    assert!(
+        failure.recoverable && failure.message.contains("does not answer"),
+        "{failure:?}"
+    );
+    world.engine.begin();
+    world.until_healthy();
+    // The engine ended it when it started.
+    let result = world.exited();
+    assert!(!result.is_success(), "{result:?}");
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.destroy(2), Ok(None));
+    assert_eq!(world.run(3, command(&["/bin/true"])).code, Some(0));
+}
+
+#[test]
+fn container_that_outlives_its_engine_is_known_to_the_next() {
+    let mut world = world!(true);
+    assert_eq!(world.health(), DriverHealth::Healthy);
+    world
+        .start(
+            1,
+            sh("echo one; trap 'exit 5' TERM; while true; do sleep 1 & wait; done"),
+        )
+        .unwrap();
+    world.until_log("one\n");
+    world.engine.kill_9();
+    assert_eq!(world.health(), DriverHealth::Unhealthy);
+    world.engine.begin();
+    world.until_healthy();
+    assert_eq!(world.stop(1, "SIGTERM").code, Some(5));
+    assert_eq!(world.log("stdout"), "one\n");
+    assert_eq!(world.destroy(1), Ok(None));
+}
+
+#[test]
+fn interrupted_start_leaves_nothing() {
+    let mut world = world!(false);
+    for launch in 1..=12_u128 {
+        world.ask_start(launch, command(&["/bin/sleep", "1000"]));
+        world.turns(usize::try_from(launch * launch * 3).unwrap());
+        world.begin();
+        let found = world.recover(launch);
+        assert!(
+            !matches!(found, Found::Exited(_) | Found::Rebooted),
+            "{found:?}"
+        );
+        world.end_quietly(launch);
+        assert_eq!(world.engine.containers(), [""; 0], "after {launch}");
+        world.forget(launch);
+    }
+}
+
+#[test]
+fn container_of_others_is_left_alone() {
+    let mut world = world!(false);
+    let label = format!("drover.launch={}", LaunchId(1));
+    world.engine.says(&[
+        "run",
+        "-d",
+        "--name",
+        "theirs",
+        "--label",
+        &label,
+        "--label",
+        "drover.token=guessed",
+        IMAGE,
+        "sleep",
+        "1000",
+    ]);
+    // A launch of ours that nobody knows any more is ended, whatever it is called now.
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    let mut names = world.engine.containers();
+    names.retain(|name| name != "theirs");
+    world.engine.says(&["rename", &names[0], "renamed"]);
+    world.begin();
+    world.end_unknown(&[]);
+    world.until(|world| world.engine.containers() == ["theirs"]);
+    world.start(2, command(&["/bin/true"])).unwrap();
+    world.exited();
+    assert_eq!(world.destroy(2), Ok(None));
+    assert_eq!(
+        world
+            .engine
+            .says(&["inspect", "-f", "{{.State.Running}}", "theirs"]),
+        "true"
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_refused_with_the_reason() {
+    let mut world = world!(false);
+    let image = |name: &str| with(command(&["/bin/true"]), "image", text(name));
+    let refused = |world: &mut World, launch, config| -> Failure {
+        let failure = world.start(launch, config).unwrap_err();
+        assert_eq!(world.destroy(launch), Ok(None));
+        failure
+    };
+    // Nobody listens there.
+    let failure = refused(&mut world, 1, image("127.0.0.1:1/nope:1"));
+    assert!(
+        failure.message.contains("127.0.0.1:1/nope:1"),
+        "{failure:?}"
+    );
+    let failure = refused(&mut world, 2, command(&["/bin/nope"]));
+    assert!(failure.message.contains("/bin/nope"), "{failure:?}");
+    let failure = refused(
+        &mut world,
+        3,
+        with(command(&["/bin/true"]), "runtime", text("nope")),
+    );
+    assert!(failure.message.contains("nope"), "{failure:?}");
+    symlink("/etc", world.alloc_dir().join("web/local/link")).unwrap();
+    let volumes = list(&["local/link:/x"]);
+    let failure = refused(
+        &mut world,
+        4,
+        with(command(&["/bin/true"]), "volumes", volumes),
+    );
+    assert!(
+        failure.message.contains("a link is on the way"),
+        "{failure:?}"
+    );
+    assert_eq!(world.engine.containers(), [""; 0]);
+    assert_eq!(world.pins(), 0);
+}
+
+#[test]
+fn files_of_the_task_are_mounted_where_the_job_says() {
+    let mut world = world!(false);
+    fs::write(
+        world.alloc_dir().join("web/local/conf"),
+        "from the template\n",
+    )
+    .unwrap();
+    let config = sh("cat /etc/conf; echo more >> /etc/conf; echo ro $?; echo x > /data/new");
+    let config = with(
+        config,
+        "volumes",
+        list(&["local/conf:/etc/conf:ro", "../alloc/data/deep/er:/data"]),
+    );
+    assert_eq!(world.run(1, config).code, Some(0));
+    assert_eq!(world.log("stdout"), "from the template\nro 1\n");
+    assert!(world.alloc_dir().join("alloc/data/deep/er/new").exists());
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.pins(), 0);
+}
+
+#[test]
+fn programs_run_beside_the_task() {
+    let mut world = world!(false);
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    let exec = |world: &mut World, script: &str, limit| {
+        let program = Program {
+            command: "/bin/sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            timeout: limit,
+            task: sh(""),
+        };
+        let (program, launch, output) = (Arc::new(program), LaunchId(1), true);
+        world.ask(|op| {
+            DriverEffect::Exec(request::Exec {
+                op,
+                launch,
+                program,
+                output,
+            })
+        });
+        match world.receive() {
+            DriverInput::Executed { result, output, .. } => (result, output),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (result, output) = exec(&mut world, "echo out; echo err >&2; exit 3", Span::secs(30));
+    // Which of the streams comes first is nobody's promise.
+    let mut lines: Vec<&str> = output.lines().collect();
+    lines.sort_unstable();
+    assert_eq!((result, lines), (Ok(3), vec!["err", "out"]));
+    let (result, _) = exec(&mut world, "exec sleep 1234", Span::millis(300));
+    assert!(result.unwrap_err().message.contains("was killed"));
+    world.until(|world| {
+        !world
+            .engine
+            .says(&["top", &world.engine.containers()[0]])
+            .contains("1234")
+    });
+    for tty in [false, true] {
+        let (asking, mut client) = world.life().sessions.begin();
+        let program = SessionProgram {
+            command: "/bin/sh".to_owned(),
+            args: vec!["-c".to_owned(), "read x; echo got $x; exit 6".to_owned()],
+            tty,
+            task: sh(""),
+        };
+        let (session, program, launch) = (asking.id, Arc::new(program), LaunchId(1));
+        world.ask(|op| {
+            DriverEffect::OpenSession(OpenSession {
+                op,
+                launch,
+                session,
+                program,
+            })
+        });
+        assert!(matches!(
+            world.receive(),
+            DriverInput::SessionOpened { result: Ok(()), .. }
+        ));
+        let input = client.input.clone();
+        let (mut said, mut exit) = (Vec::new(), None);
+        world.life().runtime.block_on(async {
+            input
+                .send(SessionInput::Stdin("hello\n".into()))
+                .await
+                .unwrap();
+            while let Some(output) = client.output.recv().await {
+                match output {
+                    SessionOutput::Data(Output::Stdout, bytes) => said.extend_from_slice(&bytes),
+                    SessionOutput::Exited(result) => exit = result.code,
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        assert_eq!(exit, Some(6));
+        assert!(
+            String::from_utf8_lossy(&said).contains("got hello"),
+            "{said:?}"
+        );
+        assert!(matches!(world.receive(), DriverInput::SessionEnded { .. }));
+    }
+    world.end(1);
+}
+
+#[test]
+fn image_comes_out_of_an_archive() {
+    let mut world = world!(false);
+    let archive = world.alloc_dir().join("web/local/image.tar");
+    world.engine.says(&["tag", IMAGE, "loaded:2"]);
+    world
+        .engine
+        .says(&["save", "-o", &archive.to_string_lossy(), "loaded:2"]);
+    world.engine.says(&["rmi", "loaded:2"]);
+    let config = with(command(&["/bin/echo", "loaded"]), "image", text("loaded:2"));
+    let config = with(config, "load", text("image.tar"));
+    assert_eq!(world.run(1, config).code, Some(0));
+    assert_eq!(world.log("stdout"), "loaded\n");
+    fs::write(&archive, "no archive").unwrap();
+    let config = with(command(&["/bin/true"]), "image", text("loaded:3"));
+    let failure = world
+        .start(2, with(config, "load", text("image.tar")))
+        .unwrap_err();
+    assert!(failure.message.contains("load"), "{failure:?}");
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.destroy(2), Ok(None));
+}

@@ -1,0 +1,238 @@
+//! Networks of allocations, made and removed without an agent. Each test is in a network namespace that it makes.
+//! Without root these tests say so and pass.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use drover_core::effect::TaskNetwork;
+use drover_core::ids::AllocId;
+use drover_core::model::network::{Dns, Ipv4, NetworkMode};
+use drover_core::store::record::AssignedPort;
+use drover_core::work::BuildNetwork;
+use drover_io_real::network::{Bridge, Networks, fault_of_bridge};
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use tempfile::TempDir;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+struct World {
+    networks: Networks,
+    bridge: Bridge,
+    dir: TempDir,
+}
+
+impl World {
+    /// Puts this thread into a network of its own, if it can.
+    fn new() -> Option<World> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root makes networks");
+            return None;
+        }
+        // SAFETY: it is this thread's network alone; no descriptors become unshared.
+        if let Err(error) = unsafe { unshare_unsafe(UnshareFlags::NEWNET) } {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        let bridge = Bridge::default();
+        if let Some(fault) = fault_of_bridge(&bridge) {
+            eprintln!("skipped: {fault}");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let own = File::open(dir.path()).unwrap().into();
+        let networks = Networks::new(own, dir.path().to_owned(), bridge.clone());
+        Some(World {
+            networks,
+            bridge,
+            dir,
+        })
+    }
+
+    /// What is asked for the allocation of this number: the port of the host leads to it.
+    fn wanted(&self, number: u16) -> (AllocId, BuildNetwork) {
+        let port = AssignedPort {
+            label: "http".to_owned(),
+            value: 20_000 + number,
+            to: 80,
+            host_ip: "127.0.0.1".to_owned(),
+            ..AssignedPort::default()
+        };
+        let work = BuildNetwork {
+            mode: NetworkMode::Bridge,
+            hostname: format!("n{number}"),
+            dns: None,
+            address: Some(self.bridge.subnet.address(number.into())),
+            ports: vec![port],
+        };
+        (AllocId(u128::from(number) << 100 | 7), work)
+    }
+
+    /// The interfaces that a task of an allocation sees.
+    fn seen(&self, alloc: AllocId) -> BTreeSet<String> {
+        let own = TaskNetwork {
+            own: true,
+            ..TaskNetwork::default()
+        };
+        let entrance = self.networks.entrance(alloc, Some(&own)).unwrap().unwrap();
+        let table = entrance.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
+        let table = table.unwrap();
+        let lines = table.lines().skip(2);
+        lines
+            .filter_map(|line| Some(line.split(':').next()?.trim().to_owned()))
+            .filter(|name| ["lo", "eth0"].contains(&name.as_str()))
+            .collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+        for point in points.filter(|point| point.starts_with(self.dir.path().to_str().unwrap())) {
+            let _ = unmount(point, UnmountFlags::DETACH);
+        }
+    }
+}
+
+/// Links of allocations that this thread's network has.
+fn links(networks: &Networks) -> usize {
+    networks.links().unwrap().len()
+}
+
+fn ports(number: &str) -> usize {
+    let map = ["list", "map", "ip", "drover", "forwards"];
+    let shown = Command::new("nft").args(map).output();
+    let shown = shown.map(|shown| String::from_utf8_lossy(&shown.stdout).into_owned());
+    shown.unwrap_or_default().matches(number).count()
+}
+
+#[test]
+fn hundred_networks_are_made_found_and_removed() {
+    let Some(world) = World::new() else { return };
+    let networks = &world.networks;
+    let mut times = Vec::new();
+    let began = Instant::now();
+    for number in 0..100 {
+        let (alloc, work) = world.wanted(number);
+        let began = Instant::now();
+        networks.build(alloc, &work).unwrap();
+        times.push(began.elapsed());
+    }
+    let made = began.elapsed();
+    assert_eq!(links(networks), 100);
+    assert_eq!(networks.owners().unwrap().len(), 100);
+    let both: BTreeSet<String> = ["eth0", "lo"].map(str::to_owned).into();
+    let again = Instant::now();
+    for number in 0..100 {
+        let (alloc, work) = world.wanted(number);
+        networks.build(alloc, &work).unwrap();
+    }
+    let again = again.elapsed();
+    assert_eq!(links(networks), 100, "what is there is found");
+    assert_eq!(world.seen(world.wanted(5).0), both);
+    let removal = Instant::now();
+    for number in 0..100 {
+        networks.remove(world.wanted(number).0, None).unwrap();
+    }
+    let removed = removal.elapsed();
+    while links(networks) > 0 {
+        assert!(
+            removal.elapsed() < TIMEOUT,
+            "{} links stay",
+            links(networks)
+        );
+        std::thread::yield_now();
+    }
+    let gone = removal.elapsed();
+    times.sort();
+    eprintln!(
+        "100 networks: made in {made:?} (p50 {:?}, p99 {:?}), found in {again:?}, removed in {removed:?}, links gone \
+         after {gone:?}",
+        times[50], times[98]
+    );
+    assert_eq!(networks.owners().unwrap(), BTreeSet::new());
+    assert_eq!(ports("172.26."), 0);
+    networks.remove_host_part().unwrap();
+    assert!(
+        !fs::read_to_string("/proc/thread-self/net/dev")
+            .unwrap()
+            .contains("drover")
+    );
+}
+
+#[test]
+fn network_is_completed_from_any_part() {
+    let Some(world) = World::new() else { return };
+    let networks = &world.networks;
+    let (alloc, work) = world.wanted(1);
+    networks.build(alloc, &work).unwrap();
+    let both: BTreeSet<String> = ["eth0", "lo"].map(str::to_owned).into();
+    let (name, owner) = networks.links().unwrap().remove(0);
+    assert_eq!(owner, alloc);
+    // The link is gone.
+    let deleted = Command::new("ip").args(["link", "del", &name]).status();
+    if deleted.is_ok_and(|status| status.success()) {
+        networks.build(alloc, &work).unwrap();
+        assert_eq!(world.seen(alloc), both);
+    }
+    // The rules are gone.
+    let flushed = Command::new("nft").args(["flush", "ruleset"]).status();
+    if flushed.is_ok_and(|status| status.success()) {
+        networks.build(alloc, &work).unwrap();
+        assert_eq!(ports("20001"), 2, "TCP and UDP");
+    }
+    // As after a restart of the machine: nothing is mounted, and the file is there.
+    unmount(networks.path(alloc).join("ns"), UnmountFlags::DETACH).unwrap();
+    networks.build(alloc, &work).unwrap();
+    assert_eq!(world.seen(alloc), both);
+    networks.remove(alloc, work.address).unwrap();
+    networks.remove(alloc, work.address).unwrap();
+}
+
+#[test]
+fn unknown_networks_are_removed_and_no_others() {
+    let Some(world) = World::new() else { return };
+    let networks = &world.networks;
+    let (kept, of_kept) = world.wanted(1);
+    let (left, of_left) = world.wanted(2);
+    networks.build(kept, &of_kept).unwrap();
+    networks.build(left, &of_left).unwrap();
+    let addresses: BTreeSet<Ipv4> = of_kept.address.into_iter().collect();
+    networks
+        .remove_unknown(|alloc| alloc == kept, &addresses)
+        .unwrap();
+    assert_eq!(networks.owners().unwrap(), [kept].into());
+    assert_eq!((ports("20001"), ports("20002")), (2, 0));
+    networks.remove_host_part().unwrap();
+    assert_eq!(ports("20001"), 2, "somebody is behind the bridge");
+    networks.remove(kept, None).unwrap();
+}
+
+#[test]
+fn hostile_values_make_nothing() {
+    let Some(world) = World::new() else { return };
+    for change in [
+        |work: &mut BuildNetwork| work.hostname = "a\n6.6.6.6 bank".to_owned(),
+        |work: &mut BuildNetwork| {
+            work.dns = Some(Dns {
+                servers: vec!["1.1.1.1\nsearch x".to_owned()],
+                ..Dns::default()
+            });
+        },
+    ] {
+        let (alloc, mut work) = world.wanted(1);
+        change(&mut work);
+        assert!(world.networks.build(alloc, &work).is_err());
+        assert_eq!(world.networks.owners().unwrap(), BTreeSet::new());
+    }
+}
