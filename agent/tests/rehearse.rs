@@ -71,11 +71,19 @@ job "generous" {
       lifecycle {
         hook = "prestart"
       }
+
+      config {
+        image = "prepare:1"
+      }
     }
 
     task "server" {
       driver = "docker"
       leader = true
+
+      config {
+        image = "server:1"
+      }
     }
   }
 }

@@ -34,7 +34,8 @@ fn drivers_are_known_by_name() {
         schema_for("mock_driver").map(|s| s.driver),
         Some("mock_driver")
     );
-    assert!(schema_for("docker").is_none());
+    assert_eq!(schema_for("docker").map(|s| s.driver), Some("docker"));
+    assert!(schema_for("qemu").is_none());
 }
 
 #[test]

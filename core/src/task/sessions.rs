@@ -52,6 +52,7 @@ impl TaskRunner {
         } = asked;
         let launch = match (&self.phase, &self.record.launch) {
             (Phase::Running, Some(launch)) => launch.id,
+            (Phase::Recovering(_), _) => return refuse(cx, request, "Task not recovered yet"),
             _ => return refuse(cx, request, "Task not running"),
         };
         let task = match self.task_config(cx, scope, self.record.runs) {

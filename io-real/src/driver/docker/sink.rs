@@ -280,14 +280,14 @@ mod tests {
         let mut first = stream(dir.path(), None);
         first.write(b"one\n").unwrap();
         let known = first.place;
-        first.write(b"two\nthree\n").unwrap();
+        first.write(b"two\nsix\n").unwrap();
         stream(dir.path(), Some(known))
-            .write(b"two\nthree\nfour\n")
+            .write(b"two\nsix\nten\n")
             .unwrap();
         let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
         assert_eq!(
             read("web.stdout.0") + &read("web.stdout.1"),
-            "one\ntwo\nthree\nfour\n"
+            "one\ntwo\nsix\nten\n"
         );
     }
 
