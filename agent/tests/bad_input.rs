@@ -571,9 +571,9 @@ fn agent_that_cannot_start_reports_reason() {
         ],
     );
     let out = kept
-        .drover(&["job", "run", docker.to_str().unwrap()])
+        .drover(&["job", "run", foreign.to_str().unwrap()])
         .with(2);
-    has(&out, &["docker"]);
+    has(&out, &["qemu"]);
     kept.goes_on();
 }
 

@@ -49,7 +49,7 @@ pub enum PluginKind {
 
 /// What a machine has to give. What a probe does not know is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename = "MachineResources")]
 pub struct Resources {
     /// Its processors.
     pub processors: Option<Processors>,

@@ -127,6 +127,7 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "Group"
         | "Device"
         | "Fingerprint"
+        | "MachineResources"
         | "Processors"
         | "Core"
         | "Interface"
@@ -433,8 +434,9 @@ mod tests {
             ("Task", "KillTimeout", Rule::HideTexts),
             ("Task", "Env", Rule::HideAll),
             ("Network", "Mode", Rule::Show),
-            ("Network", "DNS", Rule::HideAll),
+            ("Network", "Device", Rule::HideAll),
             ("Resources", "CPU", Rule::HideTexts),
+            ("MachineResources", "network_modes", Rule::Show),
             ("Resources", "NUMA", Rule::HideAll),
             ("Probe", "last_error", Rule::HideTexts),
             ("Probe", "found", Rule::Show),
@@ -485,7 +487,7 @@ mod tests {
         for (name, rule) in [
             ("kill_after", Rule::Checked),
             ("exit_code", Rule::Checked),
-            ("ipc_mode", Rule::Checked),
+            ("ipc_mode", Rule::Show),
             ("cap_add", Rule::Checked),
             ("volumes", Rule::Show),
             ("runtime", Rule::Show),
