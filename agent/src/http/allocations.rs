@@ -16,6 +16,7 @@ use super::dto::{Alloc, AllocStub, AllocatedResources};
 use super::errors::ApiError;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{self, AllocRecords, NodeNames};
+use super::rendered::{Form, MOST_OF_LIST, Shown};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("alloc", params.prefix())?;
@@ -24,17 +25,20 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         asked.includes(&record.job.namespace) && asked.is_prefix_of(record.id)
     })
     .await?;
-    let transfers = api.settings.transfers.clone();
     let with_resources = params.flag("resources");
     let without_tasks = params.get("task_states").is_some() && !params.flag("task_states");
+    let may_keep = may_keep(&params, seen.value.len());
     answer::list(params, seen, token, move |alloc| {
+        if !with_resources && !without_tasks {
+            return Listed::Plain(stub(&api, alloc, may_keep));
+        }
         let mut stub = AllocStub::of(alloc);
-        stub.is_told(&transfers);
+        stub.is_told(&api.settings.transfers);
         if without_tasks {
             stub.task_states.clear();
         }
         match with_resources {
-            false => Listed::Plain(stub),
+            false => Listed::Plain(Shown::Made(stub)),
             true => Listed::WithResources {
                 allocated_resources: AllocatedResources::of_alloc(alloc),
                 stub,
@@ -48,7 +52,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Listed {
-    Plain(AllocStub),
+    Plain(Shown<AllocStub>),
     #[serde(rename_all = "PascalCase")]
     WithResources {
         #[serde(flatten)]
@@ -57,13 +61,39 @@ enum Listed {
     },
 }
 
+/// Whether the JSON of these may be kept: not in the form for people.
+fn may_keep(params: &Params, how_many: usize) -> bool {
+    !params.pretty && how_many <= MOST_OF_LIST
+}
+
+/// An allocation as lists show it. How much came of what is fetched for one is not in its records.
+fn stub(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<AllocStub> {
+    let transfers = &api.settings.transfers;
+    if may_keep && transfers.of(alloc.alloc().id).is_none() {
+        let make = || AllocStub::of(alloc);
+        return api.rendered.show(Form::Stub, alloc, make);
+    }
+    let mut stub = AllocStub::of(alloc);
+    stub.is_told(transfers);
+    Shown::Made(stub)
+}
+
+/// The same with its job.
+fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
+    let transfers = &api.settings.transfers;
+    if may_keep && transfers.of(alloc.alloc().id).is_none() {
+        let make = || Alloc::of(alloc);
+        return api.rendered.show(Form::Whole, alloc, make);
+    }
+    let mut whole = Alloc::of(alloc);
+    whole.stub.is_told(transfers);
+    Shown::Made(whole)
+}
+
 /// All of these allocations, as lists show them.
 pub(super) fn stubs(api: &Api, params: &Params, seen: &Indexed<Vec<AllocRecords>>) -> Answer {
-    let stubs = seen.value.iter().map(|alloc| {
-        let mut stub = AllocStub::of(alloc);
-        stub.is_told(&api.settings.transfers);
-        stub
-    });
+    let may_keep = may_keep(params, seen.value.len());
+    let stubs = (seen.value.iter()).map(|alloc| stub(api, alloc, may_keep));
     answer::read(params, seen.index, &stubs.collect::<Vec<_>>())
 }
 
@@ -86,9 +116,8 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     .await?;
     match seen.value {
         Some(alloc) => {
-            let mut alloc = Alloc::of(&alloc);
-            alloc.stub.is_told(&api.settings.transfers);
-            answer::read(&params, seen.index, &alloc)
+            let shown = whole(&api, &alloc, may_keep(&params, 1));
+            answer::read(&params, seen.index, &shown)
         }
         None => Err(ApiError::not_found("alloc not found").at(seen.index)),
     }

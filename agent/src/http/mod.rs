@@ -44,6 +44,7 @@ mod plan;
 mod plugins;
 pub(crate) mod port_forward;
 pub(crate) mod records;
+mod rendered;
 mod response_cache;
 mod scale;
 pub(crate) mod scheduler;
@@ -104,6 +105,7 @@ use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
 use errors::ApiError;
 use guard::Names;
+use rendered::Rendered;
 
 /// What of the agent's settings shows in its answers.
 #[derive(Clone, Debug, Default)]
@@ -150,6 +152,8 @@ pub(crate) struct Api {
     pub(crate) agent_handle: AgentHandle,
     pub(crate) settings: Arc<Settings>,
     pub(crate) measures: Measures,
+    /// The JSON of allocations that were asked for lately.
+    pub(crate) rendered: Arc<Rendered>,
     /// Places for those who read disks.
     pub(crate) snapshots: Arc<Semaphore>,
 }
@@ -161,6 +165,7 @@ pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures)
         agent_handle,
         settings: Arc::new(settings),
         measures,
+        rendered: Arc::default(),
         snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
     };
     routes()

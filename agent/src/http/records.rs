@@ -24,7 +24,7 @@ use super::params::Params;
 const PIECE: usize = 256;
 
 /// The node, as far as its allocations show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodeNames {
     pub(crate) id: NodeId,
     pub(crate) name: String,
@@ -99,6 +99,29 @@ impl AllocRecords {
             job_status: view.job_status(&alloc.record().job),
             ..AllocRecords::of(view, node, alloc)
         }
+    }
+
+    /// Whether this is made of the very same records, so that it is shown alike.
+    pub(super) fn is_same(&self, other: &AllocRecords) -> bool {
+        let records = match (&self.records, &other.records) {
+            (Records::Here(alloc, tasks), Records::Here(others, others_tasks)) => {
+                let pairs = tasks.iter().zip(others_tasks);
+                Arc::ptr_eq(alloc, others)
+                    && tasks.len() == others_tasks.len()
+                    && pairs
+                        .into_iter()
+                        .all(|(one, other)| Arc::ptr_eq(&one.1, &other.1))
+            }
+            (Records::Collected(record), Records::Collected(other)) => Arc::ptr_eq(record, other),
+            (Records::Here(..), Records::Collected(_))
+            | (Records::Collected(_), Records::Here(..)) => false,
+        };
+        records
+            && Arc::ptr_eq(&self.job, &other.job)
+            && self.waits_for == other.waits_for
+            && self.preempted == other.preempted
+            && self.job_status == other.job_status
+            && self.node == other.node
     }
 
     pub(crate) fn alloc(&self) -> &AllocRecord {
@@ -272,9 +295,11 @@ pub(super) async fn allocs(
         move |view: View<'_>| {
             let node = Arc::new(NodeNames::of(view.node()));
             let mut last = None;
+            let mut looked_at = 0;
             let mut found = Vec::new();
             for (key, alloc) in view.shown_allocs_after(after).take(PIECE) {
-                last = Some(key);
+                looked_at += 1;
+                last = Some(key).filter(|_| looked_at == PIECE);
                 if wanted(alloc.record()) {
                     found.push(AllocRecords::of(view, &node, alloc));
                 }

@@ -267,12 +267,20 @@ pub(crate) fn how_far(amount: Amount) -> String {
 impl Alloc {
     /// An allocation as it is shown whole.
     pub(crate) fn of(alloc: &AllocRecords) -> Alloc {
+        Alloc {
+            job: full_job(&alloc.job, alloc.job_status, None),
+            ..Alloc::without_job(alloc)
+        }
+    }
+
+    /// The same but for its job, which is the larger part of it.
+    pub(crate) fn without_job(alloc: &AllocRecords) -> Alloc {
         let record = alloc.alloc();
         let group = alloc.job.group(record.group.as_str());
         let allocated = AllocatedResources::of(record, group);
         Alloc {
             stub: AllocStub::of(alloc),
-            job: full_job(&alloc.job, alloc.job_status, None),
+            job: Value::Null,
             alloc_modify_index: record.modify_index,
             directory_collected: alloc.is_collected(),
             resources: allocated.old(),

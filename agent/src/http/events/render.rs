@@ -159,7 +159,7 @@ fn parts(change: &Change) -> Parts {
             ("Evaluation", kind, id, namespace, keys, value(&dto))
         }
         Change::Alloc { alloc, kind } => {
-            let dto = Alloc::of(alloc);
+            let dto = Alloc::without_job(alloc);
             let mut keys = vec![dto.stub.job_id.clone()];
             let deployment = Some(&dto.stub.deployment_id).filter(|id| !id.is_empty());
             keys.extend(deployment.cloned());

@@ -1,0 +1,96 @@
+//! JSON of allocations, kept from one answer to the next. Records are shared and immutable: what is made of the
+//! same ones is the same, so nothing has to say when it is out of date.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drover_core::ids::AllocId;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::records::AllocRecords;
+
+/// How many bytes of JSON are kept. What comes on top of them sweeps the rest away, which is made again when it is
+/// asked for.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The most allocations of a list that are kept: longer ones would only push each other out.
+pub(super) const MOST_OF_LIST: usize = 256;
+
+/// How much of an allocation is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    /// As lists show it.
+    Stub,
+    /// With its job.
+    Whole,
+}
+
+/// What is shown: made now, or kept as JSON from before.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Shown<D> {
+    Made(D),
+    Kept(Arc<RawValue>),
+}
+
+/// The JSON of allocations that were asked for lately.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered(Mutex<Texts>);
+
+#[derive(Debug, Default)]
+struct Texts {
+    all: BTreeMap<(AllocId, Form), Text>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Text {
+    of: AllocRecords,
+    json: Arc<RawValue>,
+}
+
+impl Rendered {
+    /// An allocation, by what is kept of it if that was made of the same records.
+    pub(super) fn show<D: Serialize>(
+        &self,
+        form: Form,
+        alloc: &AllocRecords,
+        make: impl FnOnce() -> D,
+    ) -> Shown<D> {
+        let key = (alloc.alloc().id, form);
+        if let Some(text) = self.texts().all.get(&key)
+            && text.of.is_same(alloc)
+        {
+            return Shown::Kept(text.json.clone());
+        }
+        let made = make();
+        let Ok(json) = to_raw_value(&made) else {
+            return Shown::Made(made);
+        };
+        let (of, json) = (alloc.clone(), Arc::<RawValue>::from(json));
+        let text = Text {
+            of,
+            json: json.clone(),
+        };
+        self.texts().keep(key, text);
+        Shown::Kept(json)
+    }
+
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Texts {
+    fn keep(&mut self, key: (AllocId, Form), text: Text) {
+        let size = text.json.get().len();
+        if self.bytes + size > MOST_BYTES {
+            *self = Texts::default();
+        }
+        self.bytes += size;
+        if let Some(old) = self.all.insert(key, text) {
+            self.bytes -= old.json.get().len();
+        }
+    }
+}
