@@ -295,11 +295,11 @@ pub(super) async fn allocs(
         move |view: View<'_>| {
             let node = Arc::new(NodeNames::of(view.node()));
             let mut last = None;
-            let mut looked_at = 0;
             let mut found = Vec::new();
-            for (key, alloc) in view.shown_allocs_after(after).take(PIECE) {
-                looked_at += 1;
-                last = Some(key).filter(|_| looked_at == PIECE);
+            let piece = view.shown_allocs_after(after).take(PIECE);
+            for (nth, (key, alloc)) in piece.enumerate() {
+                // Nothing follows on fewer than were to be looked at.
+                last = (nth + 1 == PIECE).then_some(key);
                 if wanted(alloc.record()) {
                     found.push(AllocRecords::of(view, &node, alloc));
                 }
