@@ -1,0 +1,110 @@
+//! Messages as declared types: what a node sends, and what it reads of the servers' messages.
+//!
+//! The fields are those of Nomad 2.0.5, by its names, in the order in which they are written (sorted). Types
+//! that are only read leave out what only schedulers need. Unknown fields are skipped; fields that older servers
+//! do not send have their zero value. Durations, and times that are numbers, are in nanoseconds unless
+//! documented otherwise.
+//!
+//! An outbound request implements [`Request`], an inbound one [`InboundRequest`]: its method and its reply.
+//! Each read carries the fields of every read (`AllowStale`, `MinQueryIndex` and so on), each write those of
+//! every write. Set the ones that matter:
+//!
+//! ```
+//! use drover_rpc::types::query::NodeGetClientAllocs;
+//!
+//! let request = NodeGetClientAllocs {
+//!     region: "global".into(),
+//!     min_query_index: 17,
+//!     ..Default::default()
+//! };
+//! # assert_eq!(request.max_query_time, 0);
+//! ```
+
+// Names and meanings are Nomad's; what is surprising is documented.
+#![allow(missing_docs)]
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::msgpack::{Malformed, Unencodable};
+
+pub mod allocation;
+pub mod identity;
+pub mod inbound;
+pub mod job;
+pub mod network;
+pub mod node;
+pub mod node_resources;
+pub mod query;
+pub mod registration;
+pub mod service;
+pub mod stats;
+pub mod stream;
+pub mod task;
+pub mod update;
+
+/// A request of a node.
+pub trait Request: Serialize + Sync {
+    /// The method, as `Node.Register`.
+    const METHOD: &'static str;
+    /// Whether it may be sent again when it is not known whether it was carried out.
+    const IDEMPOTENT: bool;
+    /// Its reply.
+    type Reply: DeserializeOwned;
+
+    /// Appends its encoding.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), Unencodable>;
+
+    /// Decodes a reply.
+    ///
+    /// # Errors
+    /// If the bytes are not a reply of this type.
+    fn decode(reply: &[u8]) -> Result<Self::Reply, Malformed>;
+}
+
+/// A request of a server to a node.
+pub trait InboundRequest: DeserializeOwned {
+    /// The method, as `Allocations.Signal`.
+    const METHOD: &'static str;
+    /// Its reply.
+    type Reply: Serialize;
+}
+
+macro_rules! request {
+    ($request:ty, $method:literal, $reply:ty, idempotent) => {
+        super::request!($request, $method, $reply, IDEMPOTENT = true);
+    };
+    ($request:ty, $method:literal, $reply:ty, not_idempotent) => {
+        super::request!($request, $method, $reply, IDEMPOTENT = false);
+    };
+    ($request:ty, $method:literal, $reply:ty, IDEMPOTENT = $idempotent:literal) => {
+        impl super::Request for $request {
+            const METHOD: &'static str = $method;
+            const IDEMPOTENT: bool = $idempotent;
+            type Reply = $reply;
+
+            // Not generic, so that they are compiled here, once, and optimized as this crate is.
+            fn encode(&self, out: &mut Vec<u8>) -> Result<(), crate::msgpack::Unencodable> {
+                crate::msgpack::encode_onto(out, self)
+            }
+
+            fn decode(reply: &[u8]) -> Result<$reply, crate::msgpack::Malformed> {
+                crate::msgpack::decode(reply)
+            }
+        }
+    };
+}
+
+macro_rules! inbound_request {
+    ($request:ty, $method:literal, $reply:ty) => {
+        impl super::InboundRequest for $request {
+            const METHOD: &'static str = $method;
+            type Reply = $reply;
+        }
+    };
+}
+
+use {inbound_request, request};
