@@ -1,0 +1,225 @@
+//! Calls to the cluster: one connection at a time, opened on demand and reused.
+//!
+//! A call uses the current connection. If that is lost or cannot be opened, the client fails over to the
+//! next server ([`Servers`]), until the call has its reply or its deadline has passed. A request that may
+//! have been carried out is sent again only if it is idempotent ([`Request::IDEMPOTENT`]); one that a server
+//! cannot serve yet (no leader, just started) is always sent again. All other errors are the caller's.
+//!
+//! Servers call a node over the connection on which it registered, sent its last heartbeat or queries its
+//! allocations. So all calls share one connection, and inbound calls are served for as long as it is open.
+//! Failing over cuts inbound log and exec sessions. So the connection is kept through an election, and
+//! through a single slow call.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use crate::connection::{Connection, Handler, Limits, open};
+use crate::error::Error;
+use crate::servers::{Choice, Servers};
+use crate::types::Request;
+
+/// After so many temporary errors or missed deadlines in a row the client fails over.
+const MAX_FAILURES: u32 = 3;
+
+/// Opens transports.
+pub trait Connector: Send + Sync + 'static {
+    /// The transport.
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Connects to an address, as `10.0.0.1:4647`. The caller bounds the time. Socket options (`NODELAY`,
+    /// keep-alive, user timeout) are the connector's.
+    fn connect(&self, address: &str) -> impl Future<Output = io::Result<Self::Io>> + Send;
+}
+
+/// Calls servers, and serves their calls by a [`Handler`].
+pub struct Client<C, H> {
+    connector: C,
+    handler: Arc<H>,
+    limits: Limits,
+    /// The origin of the times that `servers` sees.
+    start: Instant,
+    servers: Mutex<Servers>,
+    current: Mutex<Option<Connection>>,
+    /// Held by whoever opens a connection; the others wait for it.
+    connecting: tokio::sync::Mutex<()>,
+    /// Deadlines missed in a row on the current connection.
+    missed: AtomicU32,
+}
+
+impl<C: Connector, H: Handler> Client<C, H> {
+    /// A client without a connection: the first call opens one.
+    pub fn new(connector: C, handler: Arc<H>, servers: Servers, limits: Limits) -> Client<C, H> {
+        Client {
+            connector,
+            handler,
+            limits,
+            start: Instant::now(),
+            servers: Mutex::new(servers),
+            current: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(()),
+            missed: AtomicU32::new(0),
+        }
+    }
+
+    /// Replaces the list of servers by the one in a reply to a registration or heartbeat.
+    pub fn update_servers<'a>(&self, advertised: impl IntoIterator<Item = &'a String>) {
+        locked(&self.servers).update(advertised);
+    }
+
+    /// The address of the server to which there is an open connection.
+    pub fn server(&self) -> Option<String> {
+        self.open_connection()
+            .map(|connection| connection.server().to_owned())
+    }
+
+    /// Calls a server and waits for its reply, `wait` at most.
+    ///
+    /// # Errors
+    /// If a server replies with an error that is not temporary, or none replies in time.
+    pub async fn call<R: Request>(&self, request: &R, wait: Duration) -> Result<R::Reply, Error> {
+        let deadline = Instant::now() + wait;
+        let mut last = None;
+        let mut temporary = 0;
+        loop {
+            let Ok(connection) = timeout_at(deadline, self.connection(&mut last)).await else {
+                let last = last.map(Box::new);
+                return Err(Error::Unavailable {
+                    method: R::METHOD,
+                    after: wait,
+                    last,
+                });
+            };
+            let connection = connection?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let error = match connection.call(request, left).await {
+                Ok(reply) => {
+                    self.replied(&connection);
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            if !self.may_retry(&connection, &error, R::IDEMPOTENT) {
+                return Err(error);
+            }
+            if let Error::Server { .. } = error {
+                temporary += 1;
+                if temporary % MAX_FAILURES == 0 {
+                    self.fail_over(&connection);
+                }
+                let retry = Instant::now() + locked(&self.servers).retry_delay();
+                if timeout_at(deadline, sleep_until(retry)).await.is_err() {
+                    return Err(error);
+                }
+            }
+            last = Some(error);
+        }
+    }
+
+    /// Draws the conclusions of a failed call, and says whether to call again.
+    fn may_retry(&self, connection: &Connection, error: &Error, idempotent: bool) -> bool {
+        match error {
+            Error::Server { error, .. } => {
+                self.replied(connection);
+                error.kind.is_temporary()
+            }
+            Error::DeadlineExceeded { acknowledged, .. } => {
+                let missed = self.missed.fetch_add(1, Ordering::Relaxed) + 1;
+                if !acknowledged || missed >= MAX_FAILURES {
+                    self.fail_over(connection);
+                }
+                false
+            }
+            Error::InvalidReply { .. } => {
+                self.fail_over(connection);
+                false
+            }
+            Error::ConnectionLost { sent, .. } => {
+                self.fail_over(connection);
+                idempotent || !sent
+            }
+            Error::Unreachable { .. }
+            | Error::Unavailable { .. }
+            | Error::InvalidRequest { .. }
+            | Error::NoServers => false,
+        }
+    }
+
+    /// The server has replied.
+    fn replied(&self, connection: &Connection) {
+        self.missed.store(0, Ordering::Relaxed);
+        locked(&self.servers).succeeded(connection.server());
+    }
+
+    fn open_connection(&self) -> Option<Connection> {
+        let current = locked(&self.current);
+        current
+            .as_ref()
+            .filter(|connection| connection.close_reason().is_none())
+            .cloned()
+    }
+
+    /// The current connection, or a new one. Failures on the way are left in `last`.
+    async fn connection(&self, last: &mut Option<Error>) -> Result<Connection, Error> {
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
+        }
+        let _connecting = self.connecting.lock().await;
+        loop {
+            // Another call may have opened one meanwhile.
+            if let Some(connection) = self.open_connection() {
+                return Ok(connection);
+            }
+            let choice = locked(&self.servers).choose(self.start.elapsed());
+            match choice {
+                Choice::Use(address) => match self.connect(address.clone()).await {
+                    Ok(connection) => return Ok(connection),
+                    Err(reason) => {
+                        locked(&self.servers).failed(&address, self.start.elapsed());
+                        *last = Some(Error::Unreachable {
+                            server: address,
+                            reason,
+                        });
+                    }
+                },
+                Choice::Wait(until) => sleep_until(self.start + until).await,
+                Choice::Empty => return Err(Error::NoServers),
+            }
+        }
+    }
+
+    async fn connect(&self, address: String) -> Result<Connection, String> {
+        let time = self.limits.connect_timeout;
+        let io = match timeout(time, self.connector.connect(&address)).await {
+            Ok(io) => io.map_err(|error| error.to_string())?,
+            Err(_) => return Err(format!("no connection within {time:?}")),
+        };
+        let (connection, driver) = open(io, address, self.handler.clone(), self.limits);
+        tokio::spawn(driver);
+        *locked(&self.current) = Some(connection.clone());
+        self.missed.store(0, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    /// Has further calls use another server. Calls that are under way stay on the old connection, which
+    /// closes after them.
+    fn fail_over(&self, connection: &Connection) {
+        let mut current = locked(&self.current);
+        // Another call may have failed over before.
+        if current
+            .as_ref()
+            .is_some_and(|current| current.is_same(connection))
+        {
+            *current = None;
+            locked(&self.servers).failed(connection.server(), self.start.elapsed());
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
