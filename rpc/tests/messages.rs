@@ -13,6 +13,7 @@ use drover_rpc::types::query::{
 use drover_rpc::types::registration::{NodeEmitEvents, NodeRegister, NodeUpdateStatus};
 use drover_rpc::types::service::{ServiceRegistrationDeleteById, ServiceRegistrationUpsert};
 use drover_rpc::types::stats::{AllocationsStats, ClientStatsStats};
+use drover_rpc::types::task::Task;
 use drover_rpc::types::update::NodeUpdateAlloc;
 use drover_rpc::types::{InboundRequest, Request, inbound, stream};
 use serde::Serialize;
@@ -224,4 +225,35 @@ fn objects_of_streaming_calls_are_read_and_written_as_recorded() {
     found_again::<stream::AllocationsExec>(objects("Allocations.Exec.stream-request.msgpack"));
     found_again::<stream::ExecInput>(objects("Allocations.Exec.stream-in.msgpack"));
     found_again::<stream::AgentMonitor>(objects("Agent.Monitor.stream-request.msgpack"));
+}
+
+/// No recording has one: a job with a `secret` block would make all allocations of its reply unreadable.
+#[test]
+fn secrets_of_a_task_are_read() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let map = |pairs: &[(&str, Value)]| {
+        let pairs = pairs.iter();
+        Value::Map(
+            pairs
+                .map(|(key, value)| ((*key).to_owned(), value.clone()))
+                .collect(),
+        )
+    };
+    let secret = map(&[
+        ("Config", map(&[("namespace", text("team"))])),
+        ("Name", text("db")),
+        ("Path", text("secrets/db")),
+        ("Provider", text("nomad")),
+    ]);
+    let sent = map(&[
+        ("Name", text("server")),
+        ("Secrets", Value::List(vec![secret])),
+    ]);
+    let bytes = encode(&sent).expect("any value can be written");
+    let task: Task = decode(&bytes).expect("a task");
+    let [secret] = task.secrets.as_slice() else {
+        panic!("{:?}", task.secrets);
+    };
+    assert_eq!((&*secret.name, &*secret.path), ("db", "secrets/db"));
+    assert_eq!(secret.config.get("namespace"), Some(&text("team")));
 }

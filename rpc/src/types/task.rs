@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::job::RestartPolicy;
 use super::network::NetworkResource;
 use super::service::Service;
-use crate::msgpack::{Secret, Value};
+use crate::msgpack::Value;
 
 /// A task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Task {
     pub name: String,
     pub resources: Option<Resources>,
     pub restart_policy: Option<RestartPolicy>,
-    pub secrets: Vec<Secret>,
+    pub secrets: Vec<TaskSecret>,
     pub services: Vec<Service>,
     pub shutdown_delay: i64,
     pub templates: Vec<Template>,
