@@ -25,6 +25,7 @@ use crate::build::{
 };
 use crate::clock::{by_the_clock, launches_by_hand};
 use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
+use crate::policies::{namespaces, vary_policies};
 use crate::theme::Theme;
 use crate::volume_acts::volumes;
 
@@ -92,6 +93,8 @@ pub fn script(seed: u64) -> Script {
     }
     volumes(&mut dice, &mut jobs, &mut acts);
     networks(&mut dice, &mut jobs);
+    vary_policies(&mut dice, &mut jobs);
+    namespaces(&mut dice, &mut jobs, &mut acts);
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,

@@ -31,6 +31,7 @@ mod clock;
 pub mod hunt;
 pub mod inspect;
 mod node_acts;
+mod policies;
 pub mod report;
 mod seeds;
 pub mod small;

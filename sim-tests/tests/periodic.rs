@@ -209,6 +209,28 @@ fn overlapped_time_is_not_launched_after_restart() {
     });
 }
 
+/// A launch that waits for a place is not dead, and an agent that just started does not know of it before its node is
+/// fingerprinted.
+#[test]
+fn time_that_comes_before_fingerprints_does_not_overlap_waiting_launch() {
+    for_seeds(60, |sim| {
+        let mut waiting = cron(EACH_FIVE, EVER);
+        waiting.task_groups[0].tasks[0].resources.memory_mb = 1 << 40;
+        let job = with(waiting, |it| it.prohibit_overlap = true);
+        sim.register(&job);
+        sim.run(Span::secs(6 * 60))?;
+        sim.expect_that(launched(sim) == [launch(QUARTER_PAST)], "it waits")?;
+        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000);
+        sim.run(Span::secs(38))?;
+        sim.restart()?;
+        sim.run(Span::secs(2))?;
+        sim.expect_that(launched(sim).len() == 1, "not before it is known")?;
+        sim.run(MINUTE)?;
+        sim.expect_that(launched(sim) == [launch(QUARTER_PAST)], "nor after that")?;
+        sim.expect_that(outcome(sim) == Some(Outcome::Overlapping), "it says so")
+    });
+}
+
 #[test]
 fn stopped_job_is_launched_no_more_and_its_launches_run_on() {
     for_seeds(60, |sim| {

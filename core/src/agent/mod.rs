@@ -290,7 +290,8 @@ impl Agent {
             .map(|(key, at)| (*at, key))
             .min();
         let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
-        let periodic = self.launches.deadline().filter(|_| self.shutdown.is_none());
+        let periodic = (self.launches.deadline(|key| self.is_overlap_unknown(key)))
+            .filter(|_| self.shutdown.is_none());
         let periodic = periodic.map(|(at, key)| (at, TimerName::Periodic(key.clone())));
         let progress = self.local.progress.iter().flat_map(|(key, groups)| {
             let times = groups.values().map(|one| one.at);

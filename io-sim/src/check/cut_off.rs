@@ -2,6 +2,7 @@
 //! that was lost. Counted here from what the agent was told, not from what it remembers.
 
 use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::TaskKey;
 use drover_core::input::Found;
 use drover_core::model::event::TaskEvent;
@@ -9,6 +10,7 @@ use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::history::CutOff;
+use super::policy::completes;
 use super::{Checker, Property, Verdict, Violation};
 
 /// So many lost starts in a row cost nothing.
@@ -76,12 +78,17 @@ impl Checker {
     }
 
     /// A task is not started again: its own doing, or what its policy says of it.
-    pub(super) fn the_end_was_the_tasks_own(&mut self, task: &TaskRunner) -> Verdict {
+    pub(super) fn the_end_was_the_tasks_own(
+        &mut self,
+        alloc: &AllocRunner,
+        task: &TaskRunner,
+    ) -> Verdict {
         let key = &task.spec().key;
+        let rules = self.restart_rules(alloc, task);
+        let completes = self.files.of(alloc).is_some_and(|file| completes(file));
+        let once = completes && rules.is_none_or(|rules| rules.attempts == 0);
         let memory = self.lives.task(key);
         let lost = memory.lost_starts;
-        let spec = task.spec();
-        let once = spec.job().job_type.runs_to_completion() && spec.restart_rules().attempts == 0;
         match memory.cut_off.take() {
             Some(CutOff::Reboot { .. }) => {
                 self.holds(Property::RebootUsesNoRestartAttempt, once, || {

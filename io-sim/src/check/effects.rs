@@ -39,7 +39,7 @@ impl Checker {
         self.no_start_while_claim_is_held(world, agent, alloc)?;
         self.system_job_has_one_alloc_per_node(alloc)?;
         self.finished_alloc_has_no_driver_effects(alloc, key)?;
-        self.restart_is_paid_for(world, alloc, key, launch)
+        self.restart_is_paid_for(world, key, launch)
     }
 
     /// A task finds each port of its allocation in its environment.

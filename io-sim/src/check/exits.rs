@@ -32,6 +32,11 @@ impl Exits {
         self.known_since.clear();
     }
 
+    /// Whether the disk held the end of a launch once.
+    pub(super) fn was_saved(&self, launch: LaunchId) -> bool {
+        self.saved.contains(&launch)
+    }
+
     pub(super) fn saved(&mut self, launch: &Launch) {
         if launch.exit.is_some() {
             self.saved.insert(launch.id);
@@ -55,6 +60,8 @@ impl Checker {
             }
             DriverInput::Recovered { op, found, .. } => {
                 self.is_found(agent, key, *op, found);
+                // What is looked for is not known to be hopeless.
+                self.lives.task(key).hopeless = None;
                 if *found == Found::NeverStarted {
                     self.lives.task(key).never_started += 1;
                 }
@@ -72,6 +79,9 @@ impl Checker {
                 self.sometimes(Property::SometimesExitArrivesBeforeStarted, starting);
             }
             DriverInput::StartLost { op, .. } => self.start_is_lost(agent, key, *op),
+            DriverInput::StartFailed { op, failure, .. } if !failure.recoverable => {
+                self.start_is_hopeless(agent, key, *op);
+            }
             _ => {}
         }
     }
@@ -84,17 +94,23 @@ impl Checker {
         event: &TaskEvent,
     ) -> Verdict {
         self.event_has_current_time(world, key, event)?;
-        let alloc = agent.view().alloc(key.alloc);
-        let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
+        let Some(alloc) = agent.view().alloc(key.alloc) else {
+            return Ok(());
+        };
+        let Some(task) = alloc.task(&key.task) else {
             return Ok(());
         };
         self.no_event_shows_a_secret(task, event)?;
         self.template_change_is_applied_once(task, event)?;
         self.renewed_token_is_applied_once(world, task, event)?;
         self.check_restarts(world, task, event)?;
+        if event.kind == EventType::NotRestarting {
+            self.restart_budget_is_used_in_full(world, alloc, task)?;
+        }
+        self.story_goes_on(world, task, event)?;
         match event.kind {
             EventType::Terminated => self.end_reported(world, task, event),
-            EventType::Restarting => self.restart_reported(world, task, event),
+            EventType::Restarting => self.restart_reported(world, alloc, task, event),
             EventType::Started => {
                 let memory = self.lives.task(key);
                 // What was lost may have come to run for a moment.
@@ -104,7 +120,7 @@ impl Checker {
                 Ok(())
             }
             EventType::NotRestarting => {
-                self.the_end_was_the_tasks_own(task)?;
+                self.the_end_was_the_tasks_own(alloc, task)?;
                 let used_up = event.display_message.starts_with("Exceeded");
                 self.sometimes(Property::SometimesRestartBudgetIsUsedUp, used_up);
                 Ok(())

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId, TaskKey, TaskName};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife, TaskState};
-use drover_core::model::policy::RestartRules;
+use drover_core::model::event::EventType;
 use drover_core::store::record::{AllocRecord, JobRecord, Loss, TaskRecord};
 use drover_core::store::{Key, Record};
-use drover_core::time::{Instant, Timestamp};
+use drover_core::time::{Instant, Span, Timestamp};
 
+use super::policy::Restarts;
 use crate::process::Process;
 use crate::world::World;
 
@@ -91,8 +92,25 @@ pub(super) struct Restart {
     pub(super) asked: bool,
     /// Whether the task had no part in it, so that it costs nothing.
     pub(super) free: bool,
-    /// Whether the budget had room for it.
-    pub(super) within: bool,
+    /// Whether it may have cost something after all: a crash forgot how many starts in a row were lost.
+    pub(super) uncertain: bool,
+    /// The pause that the policy wants before it, where that is known.
+    pub(super) least: Option<Span>,
+}
+
+/// A pause before a start, as it was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    /// The number of the restart in the task's state.
+    pub(super) number: u64,
+    /// In which life of the agent.
+    pub(super) life: u64,
+    /// When it began, since the beginning.
+    pub(super) began: Span,
+    /// How far the wall clock was from time then.
+    pub(super) skew: i64,
+    /// How long it is.
+    pub(super) whole: Span,
 }
 
 /// What ended a launch of which the agent was told that the task had no part in its end. `used` is what
@@ -126,7 +144,17 @@ pub(super) struct TaskMemory {
     /// The end after which somebody asked for another run.
     pub(super) forgiven: Option<Timestamp>,
     pub(super) restarts: Vec<Restart>,
-    pub(super) rules: Option<RestartRules>,
+    pub(super) rules: Option<Restarts>,
+    /// Whether its policy was another one once: what was used of that is not known.
+    pub(super) rules_changed: bool,
+    /// The pauses that were told.
+    pub(super) pauses: Vec<Pause>,
+    /// The launch whose start the driver called hopeless.
+    pub(super) hopeless: Option<LaunchId>,
+    /// What kind of event was told last.
+    pub(super) last_event: Option<EventType>,
+    /// Whether the task was asked to end for good.
+    pub(super) killed: bool,
     /// How often somebody asked for a restart.
     pub(super) asks: usize,
     /// What ended its launch, until what follows was told. A crash may make that be told again.
@@ -153,8 +181,9 @@ pub(super) struct History {
     pub(super) versions: BTreeMap<(JobKey, u64), u64>,
     /// Launches that a new agent has to look for.
     pub(super) to_find: BTreeSet<LaunchId>,
-    /// When this life of the agent began.
+    /// When this life of the agent began, by its clock and since the beginning.
     pub(super) began: Instant,
+    pub(super) began_after: Span,
     /// The wall clock as it was seen last, the latest time that it ever showed, and whether it ever went back.
     pub(super) wall: Timestamp,
     pub(super) latest_wall: Timestamp,
@@ -178,6 +207,7 @@ impl History {
     /// A new life begins with what the disk holds: what was not saved did not happen.
     pub(super) fn agent_restored(&mut self, world: &World) {
         self.began = world.at;
+        self.began_after = world.elapsed();
         self.stale = 0;
         self.to_find.clear();
         for (key, record) in world.disk.records() {
@@ -207,6 +237,7 @@ impl History {
         let memory = self.tasks.entry(key).or_default();
         let kept = record.state.restarts;
         memory.restarts.retain(|restart| restart.number <= kept);
+        memory.pauses.retain(|pause| pause.number <= kept);
         // Decided once more if the disk holds what ended the launch and not what followed.
         let ended = record.launch.as_ref().and_then(|launch| launch.lost);
         // That a start ended a row of lost ones may have been lost itself.
@@ -243,6 +274,11 @@ impl History {
     pub(super) fn task(&mut self, key: &TaskKey) -> &mut TaskMemory {
         self.tasks.entry(key.clone()).or_default()
     }
+}
+
+/// How far the wall clock is from time: it changes when somebody sets that clock, and only then.
+pub(super) fn skew(world: &World) -> i64 {
+    world.now().wall.0.saturating_sub(world.elapsed().0)
 }
 
 /// Whether anything of the task lives.

@@ -9,6 +9,8 @@
 //! checker remembers over lives of the agent is in [`lives`]: a crash may forget what was shown,
 //! never what was saved. After a step only what it touched is checked ([`touched`]); everything is
 //! checked at each 32nd step, after a restart and at rest.
+//!
+//! What a job file demands is read from the file as it was handed in ([`policy`]), never from what the agent made of it.
 
 mod alone;
 mod canaries;
@@ -28,19 +30,23 @@ mod exits;
 mod forward;
 mod garbage;
 mod groups;
+mod health;
 mod history;
 mod identities;
+mod killing;
 mod machine;
 mod namespaces;
 mod networks;
 mod node_meta;
 mod notices;
 mod periodic;
+mod policy;
 mod preempted;
 pub mod property;
 mod reached;
 mod records;
 mod removals;
+mod replacing;
 mod replies;
 mod rest;
 mod restarts;
@@ -54,6 +60,7 @@ mod sessions;
 mod shown;
 mod state;
 mod statistics;
+mod story;
 mod templates;
 mod touched;
 mod variables;
@@ -72,6 +79,7 @@ use drover_core::effect::{
 use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
 use drover_core::model::volume::HostVolume;
+use drover_core::time::Span;
 
 pub use property::Property;
 pub(crate) use replies::Facts;
@@ -86,21 +94,26 @@ use crate::check::dry_run::Foretold;
 use crate::check::ending::Ending;
 use crate::check::evals::Evals;
 use crate::check::exits::Exits;
+use crate::check::health::Health;
 use crate::check::history::History;
 use crate::check::identities::Identities;
+use crate::check::killing::Killing;
 use crate::check::machine::Devices;
 use crate::check::namespaces::Namespaces;
 use crate::check::node_meta::NodeMeta;
 use crate::check::periodic::Launched;
+use crate::check::policy::JobFiles;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::removals::Removals;
+use crate::check::replacing::Replacing;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::scaling::Scaling;
 use crate::check::scheduler::Scheduler;
 use crate::check::services::Services;
 use crate::check::statistics::Statistics;
+use crate::check::story::Story;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::variables::Variables;
@@ -152,7 +165,12 @@ pub(crate) fn ensure(
 #[derive(Clone, Debug)]
 pub struct Checker {
     touched: Touched,
+    files: JobFiles,
     lives: History,
+    story: Story,
+    killing: Killing,
+    health: Health,
+    replacing: Replacing,
     exits: Exits,
     commits: Commits,
     replies: Replies,
@@ -183,6 +201,8 @@ pub struct Checker {
     checks: Checks,
     foretold: Option<Foretold>,
     launched: Launched,
+    /// The longest time that a task gets to end, as the node is configured.
+    max_kill_timeout: Span,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -223,7 +243,13 @@ impl Checker {
     pub(crate) fn new(config: &Config) -> Checker {
         Checker {
             touched: Touched::default(),
+            files: JobFiles::default(),
             lives: History::default(),
+            story: Story::default(),
+            killing: Killing::default(),
+            health: Health::default(),
+            replacing: Replacing::default(),
+            max_kill_timeout: config.max_kill_timeout,
             exits: Exits::default(),
             commits: Commits::default(),
             replies: Replies::default(),
@@ -280,12 +306,14 @@ impl Checker {
             Some(driver @ Input::Driver(key, reported)) => {
                 self.change_script_ended(world, agent, key, reported);
                 self.templates.delivered(driver);
+                self.killing.driver_reports(reported);
                 self.driver_reports(world, agent, key, reported);
             }
             Some(Input::Store(reported)) => self.store_reported(reported),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Request(request, asked)) => {
                 self.replies.asked(*request, asked);
+                self.files.asked(asked);
                 self.scheduler.asked(agent, *request, asked);
                 self.namespaces.asked(agent, *request, asked);
                 if self.scheduler.forbids(*request) || self.namespaces.forbids(*request) {
@@ -328,7 +356,10 @@ impl Checker {
         self.stopped_agent_has_no_effects(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
-            Effect::Forget(_, launch) => self.launch_is_forgotten_after_destroy(world, *launch),
+            Effect::Forget(_, launch) => {
+                self.end_of_forgotten_launch_was_told(world, *launch)?;
+                self.launch_is_forgotten_after_destroy(world, *launch)
+            }
             Effect::Hook(hook) => {
                 self.parallel_removals_are_bounded(hook)?;
                 self.hook_effect(world, agent, hook)
@@ -380,6 +411,8 @@ impl Checker {
         self.foretold = None;
         self.launched.agent_died();
         self.lives.agent_died();
+        self.killing.agent_died();
+        self.health.agent_died();
         self.exits.agent_died();
         self.evals.agent_died();
         self.devices.agent_died();
@@ -407,6 +440,7 @@ impl Checker {
         if core::mem::take(&mut self.newborn) {
             self.removals.agent_restored(world.at);
             self.lives.agent_restored(world);
+            self.story.agent_restored(world);
             self.evals.agent_restored(world);
             self.templates.agent_restored(world);
             self.variables.agent_restored(world);
@@ -467,8 +501,9 @@ impl Checker {
                 }
                 self.start_effect(world, agent, alloc, key, *launch)
             }
-            DriverEffect::Stop(request::Stop { launch, grace, .. }) => {
+            DriverEffect::Stop(stop @ request::Stop { launch, grace, .. }) => {
                 self.ending.on_stop_sent(*launch, world.at + *grace);
+                self.kill_timeout_is_that_of_job_file(world, alloc, key, stop)?;
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
                 self.stop_is_saved_before_kill(world, key, *launch)?;
                 self.kill_order_is_leader_others_sidecars(world, alloc, key)
@@ -489,6 +524,7 @@ impl Checker {
                 let asked = self.ending.on_destroy_sent(*launch);
                 let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
                 self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);
+                self.force_kill_waits_for_kill_timeout(world, key, *launch)?;
                 self.exit_is_saved_before_destroy(world, key, *launch)
             }
             DriverEffect::Exec(request::Exec {
@@ -514,7 +550,7 @@ impl Checker {
             }
             DriverEffect::Recover(request::Recover { launch, .. }) => {
                 self.lives.to_find.remove(launch);
-                Ok(())
+                self.failed_start_is_not_looked_for(key, *launch)
             }
             _ => self.finished_alloc_has_no_driver_effects(alloc, key),
         }

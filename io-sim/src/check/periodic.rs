@@ -146,11 +146,16 @@ impl Checker {
     ) -> Verdict {
         let view = agent.view();
         let now = second_of(world.now().wall);
+        // Who is called back at once once more has not done all that is due.
+        let is_due = agent
+            .poll_timeout()
+            .is_some_and(|(at, _)| at <= world.now().at);
         for (job, periodic) in periodic(view) {
             let key = job.key();
             let waits = view
                 .periodic(&key)
-                .is_none_or(|it| it.awaits_zone.is_some());
+                .is_none_or(|it| it.awaits_zone.is_some())
+                || periodic.prohibit_overlap && (!view.is_fingerprinted() || is_due);
             let registered = second_of(job.submit_time);
             if waits {
                 continue;

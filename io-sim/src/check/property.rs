@@ -215,6 +215,40 @@ properties! {
     /// A task with an unreadable record is not started again.
     TaskWithUnreadableRecordIsNotStarted: "task_with_unreadable_record_is_not_started", [P6 P1 P4], Always;
 
+    // Policies of job files.
+    /// The pause before a restart is the one of the task's restart policy, and at most a quarter longer.
+    RestartPauseIsThatOfPolicy: "restart_pause_is_that_of_policy", [P25], Always;
+    /// A pause before a restart ends when it was told to, also if another agent goes on with it.
+    RestartPauseGoesOnAfterAgentRestart: "restart_pause_goes_on_after_agent_restart", [P25 P26], Always;
+    /// A task fails by its restart policy only when the attempts of the interval are used up.
+    RestartBudgetIsUsedInFull: "restart_budget_is_used_in_full", [P25], Always;
+    /// A start that the driver calls hopeless is not repeated, unless somebody asks for it.
+    HopelessStartIsNotRepeated: "hopeless_start_is_not_repeated", [P25], Always;
+    /// A start that failed, as the disk says, is not looked for by another agent.
+    FailedStartIsNotForgotten: "failed_start_is_not_forgotten", [P4 P25], Always;
+    /// A task that is asked to end gets the kill_timeout of its job file, at most what the node allows.
+    KillTimeoutIsThatOfJobFile: "kill_timeout_is_that_of_job_file", [P13], Always;
+    /// A task is not killed before its kill_timeout has passed, unless it ended or could not be asked to.
+    ForceKillWaitsForKillTimeout: "force_kill_waits_for_kill_timeout", [P13], Always;
+    /// A launch is told to have begun once.
+    StartIsToldOnce: "start_is_told_once", [P21 P27], Always;
+    /// A launch that is told to have ended was told to have begun before.
+    EndIsToldAfterStart: "end_is_told_after_start", [P21 P27], Always;
+    /// A launch that was told to have begun is told to have ended, before it is forgotten.
+    EndIsTold: "end_is_told", [P21 P27], Always;
+    /// A task that ended by itself and did not fail ended with code 0 and by no signal.
+    SuccessIsCodeZeroWithoutSignal: "success_is_code_zero_without_signal", [P21], Always;
+    /// A failed allocation is not replaced before the pause of its reschedule policy is over.
+    ReplacementWaitsForPolicyDelay: "replacement_waits_for_policy_delay", [P3], Always;
+    /// A failed allocation waits no longer for its replacement than its reschedule policy says.
+    ReplacementComesAfterPolicyDelay: "replacement_comes_after_policy_delay", [P3 P11], Always;
+    /// A failed allocation is replaced as long as its reschedule policy allows it.
+    FailedAllocIsReplaced: "failed_alloc_is_replaced", [P3 P11], AtRest;
+    /// An allocation becomes unhealthy because a task failed, its deadline has passed, or somebody says so.
+    UnhealthyAllocHasACause: "unhealthy_alloc_has_a_cause", [P27], Always;
+    /// Whether an allocation of a roll-out is healthy is decided by its healthy_deadline.
+    HealthIsDecidedInTime: "health_is_decided_in_time", [P11 P27], Always;
+
     // Templates.
     /// A task starts with its current templates rendered and recorded.
     StartHasItsTemplates: "start_has_its_templates", [P7 P29], Always;
@@ -270,6 +304,8 @@ properties! {
     // Services.
     /// A registered service belongs to a running task, or to a group whose task restarts, that is not being stopped.
     NoServiceRegisteredForDeadTask: "no_service_registered_for_dead_task", [P14 P27], Always;
+    /// A registered service has the tags of its job file, those for canaries as long as its allocation is one.
+    ServiceTagsAreThoseOfJobFile: "service_tags_are_those_of_job_file", [P3 P27], Always;
     /// A change of services raises their index.
     ServiceChangeRaisesIndex: "service_change_raises_index", [P27], Always;
 

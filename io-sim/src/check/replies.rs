@@ -120,6 +120,13 @@ impl Replies {
         self.any(|asked| matches!(asked, Request::SetAllocHealth(one) if one.healthy.contains(&id)))
     }
 
+    /// The same, that it is not.
+    pub(super) fn says_unhealthy(&self, id: AllocId) -> bool {
+        self.any(
+            |asked| matches!(asked, Request::SetAllocHealth(one) if one.unhealthy.contains(&id)),
+        )
+    }
+
     /// Whether this life was asked to clean up.
     pub(super) fn collects(&self) -> bool {
         self.any(|asked| matches!(asked, Request::CollectGarbage(_)))

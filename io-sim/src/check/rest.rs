@@ -58,6 +58,7 @@ impl Checker {
             self.group_stops_with_its_leader(alloc)?;
             self.sidecars_stop_after_main_tasks(alloc)?;
         }
+        self.failed_alloc_is_replaced(agent)?;
         self.ended_session_is_forgotten(agent)?;
         self.checks_pass_at_rest(world, agent)?;
         self.no_wait_for_healthy_services(world, agent)?;

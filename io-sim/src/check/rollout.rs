@@ -12,10 +12,10 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Stage;
 use drover_core::scheduler::reconcile::copies;
 use drover_core::task::runner::TaskRunner;
-use drover_core::time::{Span, Timestamp};
+use drover_core::time::Timestamp;
 
 use super::history::{History, TaskPath};
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 /// What is remembered of roll-outs and replacements.
@@ -128,17 +128,25 @@ impl Checker {
         let failed = before.status == ClientStatus::Failed
             && before.desired == DesiredStatus::Run
             && before.job_version == alloc.record().job_version;
+        self.replacement_is_not_too_early(world, alloc, replaced, failed)?;
         if !failed {
             self.rollouts.replacements.remove(&place);
             return Ok(());
         }
         self.sometimes(Property::SometimesFailedAllocIsRescheduled, true);
         let now = world.now().wall;
-        let times = self.rollouts.replacements.entry(place).or_default();
+        let times = self.rollouts.replacements.entry(place.clone()).or_default();
         times.push((alloc.record().id, now));
-        let Some((attempts, interval)) = reschedules(alloc) else {
+        let file = self.files.of(alloc);
+        let rules = file.and_then(|file| {
+            let group = policy::group(file, alloc.record().group.as_str())?;
+            policy::replacements(file, group)
+        });
+        let Some((attempts, interval)) = rules.and_then(|it| Some((it.attempts?, it.interval)))
+        else {
             return Ok(());
         };
+        let times = self.rollouts.replacements.entry(place).or_default();
         // Times that are far in the future are of a clock that was set back.
         let is_recent = |time: Timestamp| (now - time).0.saturating_abs() < interval.0;
         let recent = times.iter().filter(|(_, time)| is_recent(*time));
@@ -164,8 +172,11 @@ impl Checker {
         }
         self.rollouts.proved.insert(record.id);
         let fresh = self.rollouts.healthy.insert(record.id) && world.at > self.lives.began;
-        let group = alloc.job().group(record.group.as_str());
-        let update = group.and_then(|group| group.update.as_ref());
+        let file = self.files.of(alloc);
+        let update = file.and_then(|file| {
+            let group = policy::group(file, record.group.as_str())?;
+            policy::update(file, group)
+        });
         let (Some(update), true) = (update, fresh) else {
             return Ok(());
         };
@@ -290,26 +301,4 @@ fn is_watched(task: &TaskRunner) -> bool {
         Stage::Prestart | Stage::Poststart => !task.state().is_successful(),
         Stage::Main | Stage::PrestartSidecar | Stage::PoststartSidecar => true,
     }
-}
-
-/// How often in which time a failed allocation is replaced; none if without limit.
-fn reschedules(alloc: &AllocRunner) -> Option<(usize, Span)> {
-    let (job, day) = (alloc.job(), Span::secs(24 * 3600));
-    let of_group = job
-        .group(alloc.record().group.as_str())
-        .and_then(|group| group.reschedule_policy.as_ref());
-    let written = of_group.or(job.reschedule.as_ref());
-    let attempts = written.and_then(|policy| policy.attempts);
-    let unlimited = written.and_then(|policy| policy.unlimited);
-    let interval = written.and_then(|policy| policy.interval).unwrap_or(day);
-    let (default, without_limit) = match job.job_type {
-        JobType::System | JobType::Sysbatch => return Some((0, interval)),
-        JobType::Service => (0, attempts.is_none()),
-        JobType::Batch => (1, false),
-    };
-    if unlimited.unwrap_or(without_limit) {
-        return None;
-    }
-    let attempts = usize::try_from(attempts.unwrap_or(default)).unwrap_or(0);
-    Some((attempts, interval))
 }

@@ -7,9 +7,10 @@ use drover_core::effect::{DriverEffect, Effect, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found, ShutdownMode};
 use drover_core::model::alloc::TaskLife;
+use drover_core::model::value::Value;
 use drover_core::task::runner::TaskRunner;
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 
 /// What is known of services in this life of the agent.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +22,7 @@ pub(super) struct Services {
 }
 
 /// What people see of an instance that may change.
-type Name = (String, String, u16);
+type Name = (String, String, u16, Vec<String>);
 
 impl Services {
     pub(super) fn delivered(&mut self, input: &Input) {
@@ -96,12 +97,49 @@ impl Checker {
         })
     }
 
+    /// An instance has the tags of its job file: those for canaries as long as it is one, if there are any.
+    fn tags_are_those_of_job_file(&mut self, agent: &Agent, one: &Registration) -> Verdict {
+        let Some(alloc) = agent.view().alloc(one.alloc) else {
+            return Ok(());
+        };
+        let record = alloc.record();
+        let file = self.files.of(alloc);
+        let group = file.and_then(|file| policy::group(file, record.group.as_str()));
+        let blocks = group.map(|group| match &one.task {
+            Some(name) => policy::task(group, name.as_str()).map_or(&[][..], |it| &it.services),
+            None => &group.services[..],
+        });
+        let is_it = |block: &&Value| text(block, "Name") == Some(&one.name);
+        let Some(block) = blocks.unwrap_or_default().iter().find(is_it) else {
+            return Ok(());
+        };
+        let (plain, of_canaries) = (texts(block, "Tags"), texts(block, "CanaryTags"));
+        let expected = match record.canary && !of_canaries.is_empty() {
+            true => of_canaries,
+            false => plain,
+        };
+        let holds = one.tags == expected || expected.iter().any(|tag| tag.contains("${"));
+        self.holds(Property::ServiceTagsAreThoseOfJobFile, holds, || {
+            format!("{one:?} has not the tags {expected:?}")
+        })
+    }
+
     /// Whoever waits for a change of services hears of it.
     fn service_change_raises_index(&mut self, agent: &Agent, now: &[Registration]) -> Verdict {
-        let name = |one: &Registration| (one.id.clone(), one.address.clone(), one.port);
+        let name = |one: &Registration| {
+            let (id, address) = (one.id.clone(), one.address.clone());
+            (id, address, one.port, one.tags.clone())
+        };
         let names: Vec<Name> = now.iter().map(name).collect();
         let index = agent.view().index();
         let before = self.services.last.replace((names.clone(), index));
+        let known = before.as_ref().map(|(before, _)| before.as_slice());
+        let known = known.unwrap_or_default();
+        for (one, name) in now.iter().zip(&names) {
+            if !known.contains(name) {
+                self.tags_are_those_of_job_file(agent, one)?;
+            }
+        }
         let Some((before, reported)) = before.filter(|(before, _)| *before != names) else {
             return Ok(());
         };
@@ -109,6 +147,18 @@ impl Checker {
             format!("at {index} it was {before:?} and is {names:?}")
         })
     }
+}
+
+fn text<'a>(block: &'a Value, name: &str) -> Option<&'a str> {
+    block.as_map()?.get(name)?.as_str()
+}
+
+fn texts(block: &Value, name: &str) -> Vec<String> {
+    let list = block
+        .as_map()
+        .and_then(|fields| fields.get(name)?.as_list());
+    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
 }
 
 /// Whether a task ran, is not over, and nobody asked it to end.

@@ -66,6 +66,7 @@ impl Checker {
         self.driver_sets_only_own_attributes(agent)?;
         self.probe_device_situations(agent);
         self.waiting_alloc_is_in_pending(agent)?;
+        self.replacements_are_not_too_late(world, agent)?;
         self.view_matches_world(agent)?;
         self.agent_self_audit_finds_nothing(agent)?;
         self.no_progress_needs_another_input(world, agent)
@@ -91,9 +92,11 @@ impl Checker {
         self.preempted_alloc_has_lower_priority(agent, alloc)?;
         self.leased_disk_is_kept(world, agent, alloc)?;
         self.gc_collects_no_more_than_needed(agent, alloc)?;
+        self.note_failure(world, alloc);
         self.placements(world, agent, alloc)?;
         self.placed(world, agent, alloc)?;
         self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
+        self.health(world, agent, alloc)?;
         self.checks_of(world, agent, alloc)?;
         self.successful_deployment_has_all_copies_healthy(agent, alloc)?;
         for task in alloc.tasks() {
@@ -108,6 +111,8 @@ impl Checker {
             self.dead_task_stays_dead(world, task)?;
             self.task_events_are_bounded_and_in_order(task)?;
             self.saved_exit_matches_process_exit(world, task)?;
+            self.restart_pause_goes_on_after_agent_restart(world, task)?;
+            self.success_is_code_zero_without_signal(world, agent, task)?;
             self.note_task(world, task);
         }
         self.note_alloc(world, alloc);

@@ -20,7 +20,9 @@ impl Checker {
                     continue;
                 }
                 let awaited = &task.spec().task().wait_for;
-                let all = (awaited.iter()).all(|one| is_healthy(world, agent, &one.service));
+                let namespace = &*alloc.record().job.namespace;
+                let healthy = |service| is_healthy(world, agent, namespace, service);
+                let all = (awaited.iter()).all(|one| healthy(one.service.as_str()));
                 self.holds(Property::NoWaitForHealthyServices, !all, || {
                     format!("{} waits for {awaited:?}", alloc.record().name)
                 })?;
@@ -36,8 +38,8 @@ pub(super) fn awaits_services(alloc: &AllocRunner) -> bool {
     tasks.any(|task| task.prestart_hook() == Some(WaitFor::NAME))
 }
 
-/// Whether a program lives in an allocation that has this service, and each of its checks passes.
-fn is_healthy(world: &World, agent: &Agent, service: &str) -> bool {
+/// Whether a program lives in an allocation of this namespace that has this service, and each of its checks passes.
+fn is_healthy(world: &World, agent: &Agent, namespace: &str, service: &str) -> bool {
     let consul = agent.view().runs_consul_services();
     let is_it =
         |block: &Value| Service::run_here(block, consul).is_some_and(|it| it.name == service);
@@ -54,6 +56,7 @@ fn is_healthy(world: &World, agent: &Agent, service: &str) -> bool {
     let mut allocs = agent.view().allocs();
     allocs.any(|alloc| {
         let main = alloc.tasks().first().map(|task| &task.spec().key);
-        offers(alloc) && main.is_some_and(|main| lives(world, main))
+        let here = *alloc.record().job.namespace == *namespace;
+        here && offers(alloc) && main.is_some_and(|main| lives(world, main))
     })
 }

@@ -25,16 +25,30 @@ impl Agent {
             return;
         }
         let second = second_of(now.wall);
-        while let Some((at, key)) = self.launches.queue.first()
-            && *at <= second
-        {
-            let key = key.clone();
+        let due = self.launches.queue.iter();
+        let due = due.take_while(|(at, _)| *at <= second);
+        let due: Vec<JobKey> = due.map(|(_, key)| key.clone()).collect();
+        for key in due {
             self.launch_due_of(now, &key);
         }
     }
 
+    /// Whether it is not known yet if a launch would overlap an earlier one: what waits for a place or for its next
+    /// start is found out when jobs are planned first, and until then it looks as if it were dead.
+    pub(in crate::agent) fn is_overlap_unknown(&self, key: &JobKey) -> bool {
+        let prohibits = || {
+            let job = self.local.jobs.get(key);
+            let periodic = job.and_then(|job| job.job.periodic.as_ref());
+            periodic.is_some_and(|periodic| periodic.prohibit_overlap)
+        };
+        self.shared.fingerprint_pending && prohibits()
+    }
+
     /// Launches what has come of one job, and finds out what comes next.
     pub(in crate::agent) fn launch_due_of(&mut self, now: Now, key: &JobKey) {
+        if self.is_overlap_unknown(key) {
+            return;
+        }
         if let Some((schedule, zone)) = self.schedule_of(key)
             && let Some(zone) = self.zone(now, &zone)
         {

@@ -10,7 +10,8 @@
 //!   slept, or the clock was set forwards. Of those that were missed the latest is launched, unless the job says
 //!   `missed = "skip"` or a time that is not missed is launched anyway.
 //! - **A clock that is set back** launches again no time that is over (`over`), and all that are not.
-//! - **Overlap.** With `prohibit_overlap`, a time that comes while a child is not dead is skipped.
+//! - **Overlap.** With `prohibit_overlap`, a time that comes while a child is not dead is skipped. An agent that just
+//!   started knows that when its jobs were planned first; a time that comes before waits for it.
 //! - **Zones** are looked up by the machine ([`crate::managers::zones`]); a job whose zone is not known waits.
 
 mod due;
@@ -71,9 +72,9 @@ impl Launches {
         }
     }
 
-    /// The job that is considered next, and when, by the boot clock.
-    pub(super) fn deadline(&self) -> Option<(Instant, &JobKey)> {
-        let (at, key) = self.queue.first()?;
+    /// The job that is considered next, and when, by the boot clock; not one that is `held`.
+    pub(super) fn deadline(&self, held: impl Fn(&JobKey) -> bool) -> Option<(Instant, &JobKey)> {
+        let (at, key) = self.queue.iter().find(|(_, key)| !held(key))?;
         let at = moment_of(*at).0.saturating_sub(self.ahead);
         Some((Instant(u64::try_from(at).unwrap_or(0)), key))
     }

@@ -1,0 +1,90 @@
+//! Between the polite signal and the impolite one: as long as the job file says and the node allows, no less and no more.
+//!
+//! That it is no more is [`super::ending`]'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::request;
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
+use drover_core::time::{Instant, Span};
+
+use super::{Checker, Property, Verdict, policy};
+use crate::world::World;
+
+/// What is remembered in this life of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Killing {
+    /// Until when launches have time to end that were asked to, as long as nothing is told of them.
+    graces: BTreeMap<LaunchId, Instant>,
+    /// Launches of which a driver said that they are over.
+    over: BTreeSet<LaunchId>,
+}
+
+impl Killing {
+    pub(super) fn agent_died(&mut self) {
+        *self = Killing::default();
+    }
+
+    /// A driver says that a launch is over, or that it cannot be asked to end: force may follow.
+    pub(super) fn driver_reports(&mut self, reported: &DriverInput) {
+        let over = match reported {
+            DriverInput::Exited { .. } => true,
+            DriverInput::Stopped { result, .. } => result.is_err(),
+            _ => false,
+        };
+        if over {
+            self.graces.remove(&reported.launch());
+            self.over.insert(reported.launch());
+        }
+    }
+}
+
+impl Checker {
+    /// A task that is asked to end gets the time that its job file gives it, and at most what the node allows.
+    pub(super) fn kill_timeout_is_that_of_job_file(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+        stop: &request::Stop,
+    ) -> Verdict {
+        // It may have ended while the request was held back.
+        if !self.killing.over.contains(&stop.launch) {
+            let until = world.at + stop.grace;
+            self.killing.graces.insert(stop.launch, until);
+        }
+        let most = self.max_kill_timeout;
+        let group = alloc.record().group.as_str();
+        // It may have been asked before the last change, and only have left now.
+        let mut said: Vec<Span> = Vec::new();
+        for file in self.files.all(alloc) {
+            let task =
+                policy::group(file, group).and_then(|it| policy::task(it, key.task.as_str()));
+            said.extend(task.map(|task| policy::kill_timeout(task, most)));
+        }
+        let holds = said.is_empty() || said.contains(&stop.grace);
+        self.holds(Property::KillTimeoutIsThatOfJobFile, holds, || {
+            let grace = stop.grace;
+            format!("{key:?} gets {grace}, its job file says {said:?} on a node that allows {most}")
+        })
+    }
+
+    /// No force while the task has time to end, and nobody says that it did or cannot be asked.
+    pub(super) fn force_kill_waits_for_kill_timeout(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        launch: LaunchId,
+    ) -> Verdict {
+        let Some(until) = self.killing.graces.remove(&launch) else {
+            return Ok(());
+        };
+        self.holds(
+            Property::ForceKillWaitsForKillTimeout,
+            world.at >= until,
+            || format!("{key:?} is killed {} too early", until - world.at),
+        )
+    }
+}

@@ -1,0 +1,236 @@
+//! What job files say of restarts, replacements, ends and health: read as they were handed in, by merges and arithmetic
+//! of this file's own. Nothing here asks the agent, nor calls what it decides by: where the two differ, one is wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::agent::requests::Request;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::JobKey;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
+use drover_core::model::task::Task;
+use drover_core::time::Span;
+
+/// The job files that people handed in, of each job the oldest first. What is made of another job is made of its
+/// file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JobFiles {
+    files: BTreeMap<JobKey, Vec<Arc<Job>>>,
+}
+
+impl JobFiles {
+    /// Somebody is about to ask.
+    pub(super) fn asked(&mut self, asked: &Request) {
+        let job = match asked {
+            Request::Register(asked) => &asked.job,
+            Request::TakeOver(asked) => &asked.job,
+            _ => return,
+        };
+        let files = self.files.entry(job.key()).or_default();
+        if files.last() != Some(job) {
+            files.push(job.clone());
+        }
+    }
+
+    /// The file that an allocation was made from: the latest that has its groups, whatever their counts.
+    pub(super) fn of(&self, alloc: &AllocRunner) -> Option<&Arc<Job>> {
+        let files = self.files.get(&parent_of(&alloc.record().job))?;
+        let groups = &alloc.job().task_groups;
+        let same = |file: &&Arc<Job>| {
+            let all = file.task_groups.iter().zip(groups);
+            file.task_groups.len() == groups.len()
+                && all.into_iter().all(|(one, other)| is_same(one, other))
+        };
+        files.iter().rev().find(same).or(files.last())
+    }
+
+    /// Every file that was handed in for an allocation's job.
+    pub(super) fn all(&self, alloc: &AllocRunner) -> impl Iterator<Item = &Arc<Job>> {
+        let files = self.files.get(&parent_of(&alloc.record().job));
+        files.into_iter().flatten()
+    }
+}
+
+fn is_same(one: &TaskGroup, other: &TaskGroup) -> bool {
+    if one.count == other.count {
+        return one == other;
+    }
+    let count = one.count;
+    *one == TaskGroup {
+        count,
+        ..other.clone()
+    }
+}
+
+/// The job that people handed in: children bear its name before their own.
+fn parent_of(key: &JobKey) -> JobKey {
+    let id = &*key.id;
+    let made = ["/dispatch-", "/periodic-"].iter();
+    let end = made.filter_map(|word| id.find(word)).min();
+    JobKey {
+        namespace: key.namespace.clone(),
+        id: end.map_or(id, |end| &id[..end]).into(),
+    }
+}
+
+/// The group of this name in a file.
+pub(super) fn group<'a>(file: &'a Job, name: &str) -> Option<&'a TaskGroup> {
+    file.task_groups.iter().find(|group| group.name == name)
+}
+
+/// The task of this name in a group.
+pub(super) fn task<'a>(group: &'a TaskGroup, name: &str) -> Option<&'a Task> {
+    group.tasks.iter().find(|task| task.name == name)
+}
+
+/// Whether a job is over some day.
+pub(super) fn completes(file: &Job) -> bool {
+    match file.job_type {
+        JobType::Batch | JobType::Sysbatch => true,
+        JobType::Service | JobType::System => false,
+    }
+}
+
+/// What a file says of restarts of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Restarts {
+    pub(super) attempts: u32,
+    pub(super) interval: Span,
+    pub(super) delay: Span,
+    /// Whether it waits for the next interval when the attempts are used up, instead of failing.
+    pub(super) waits: bool,
+}
+
+/// What a file says of restarts: each word from the task, else from the group, else what holds for such jobs.
+pub(super) fn restarts(file: &Job, group: &TaskGroup, task: &Task) -> Restarts {
+    let nothing = RestartPolicy::default();
+    let of_task = task.restart_policy.unwrap_or(nothing);
+    let of_group = group.restart_policy.unwrap_or(nothing);
+    let (attempts, interval) = match completes(file) {
+        true => (3, Span::secs(24 * 3600)),
+        false => (2, Span::secs(1800)),
+    };
+    let attempts = of_task.attempts.or(of_group.attempts).unwrap_or(attempts);
+    let interval = of_task.interval.or(of_group.interval).unwrap_or(interval);
+    let delay = of_task.delay.or(of_group.delay);
+    let mode = of_task.mode.or(of_group.mode);
+    Restarts {
+        attempts: u32::try_from(attempts.max(0)).unwrap_or(u32::MAX),
+        interval,
+        delay: delay.unwrap_or(Span::secs(15)),
+        waits: mode == Some(RestartMode::Delay),
+    }
+}
+
+/// What a file says of replacements of a failed allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replacements {
+    /// How many in one interval; without limit if none.
+    pub(super) attempts: Option<usize>,
+    pub(super) interval: Span,
+    first: Span,
+    function: String,
+    longest: Span,
+}
+
+/// What a file says of replacements: the group's block before the job's; none for jobs of which each node has one.
+pub(super) fn replacements(file: &Job, group: &TaskGroup) -> Option<Replacements> {
+    let batch = match file.job_type {
+        JobType::Service => false,
+        JobType::Batch => true,
+        JobType::System | JobType::Sysbatch => return None,
+    };
+    let nothing = ReschedulePolicy::default();
+    let said = match (&group.reschedule_policy, &file.reschedule) {
+        (Some(of_group), _) => of_group,
+        (None, Some(of_job)) => of_job,
+        (None, None) => &nothing,
+    };
+    let for_ever = match (said.unlimited, said.attempts) {
+        (Some(for_ever), _) => for_ever,
+        (None, None) => !batch,
+        (None, Some(_)) => false,
+    };
+    let attempts = said.attempts.unwrap_or(if batch { 1 } else { 0 }).max(0);
+    let usual = if batch { "constant" } else { "exponential" };
+    let first = Span::secs(if batch { 5 } else { 30 });
+    Some(Replacements {
+        attempts: (!for_ever).then(|| usize::try_from(attempts).unwrap_or(usize::MAX)),
+        interval: said.interval.unwrap_or(Span::secs(24 * 3600)),
+        first: said.delay.unwrap_or(first),
+        function: said.delay_function.clone().unwrap_or_else(|| usual.into()),
+        longest: said.max_delay.unwrap_or(Span::secs(3600)),
+    })
+}
+
+impl Replacements {
+    /// The pause before the next replacement, after so many.
+    pub(super) fn pause(&self, earlier: usize) -> Span {
+        let mut pauses = (self.first, self.first);
+        for _ in 0..earlier {
+            let (now, next) = pauses;
+            pauses = match self.function.as_str() {
+                "exponential" => (double(now), Span::ZERO),
+                "fibonacci" => (next, Span(now.0.saturating_add(next.0))),
+                _ => return self.first,
+            };
+        }
+        match self.function.as_str() {
+            "exponential" | "fibonacci" if self.longest > Span::ZERO => pauses.0.min(self.longest),
+            _ => pauses.0,
+        }
+    }
+}
+
+fn double(span: Span) -> Span {
+    Span(span.0.saturating_mul(2))
+}
+
+/// From the polite signal to the impolite one, on a node that allows so much.
+pub(super) fn kill_timeout(task: &Task, most: Span) -> Span {
+    let said = task.kill_timeout.unwrap_or(Span::secs(5));
+    if said > most { most } else { said }
+}
+
+/// How a group is rolled out.
+pub(super) fn update<'a>(file: &'a Job, group: &'a TaskGroup) -> Option<&'a UpdateStrategy> {
+    group.update.as_ref().or(file.update.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growing(function: &str, longest: i64) -> Vec<i64> {
+        let rules = Replacements {
+            attempts: None,
+            interval: Span::ZERO,
+            first: Span::secs(5),
+            function: function.to_owned(),
+            longest: Span::secs(longest),
+        };
+        (0..6)
+            .map(|earlier| rules.pause(earlier).0 / Span::secs(1).0)
+            .collect()
+    }
+
+    #[test]
+    fn pause_grows_by_its_function_up_to_the_longest() {
+        assert_eq!(growing("constant", 1), [5, 5, 5, 5, 5, 5]);
+        assert_eq!(growing("exponential", 0), [5, 10, 20, 40, 80, 160]);
+        assert_eq!(growing("fibonacci", 30), [5, 5, 10, 15, 25, 30]);
+    }
+
+    #[test]
+    fn child_is_made_of_the_file_of_its_parent() {
+        for (id, parent) in [("a/dispatch-1-x", "a"), ("b/periodic-7", "b"), ("c", "c")] {
+            let key = JobKey {
+                namespace: "default".into(),
+                id: id.into(),
+            };
+            assert_eq!(&*parent_of(&key).id, parent);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Replacements of failed allocations: as soon as the job file says, and no sooner.
+//!
+//! How many there were is counted here, from allocation to allocation.
+
+use std::collections::BTreeMap;
+
+use drover_core::agent::{Agent, JobWait, Wait};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::time::{Span, Timestamp};
+
+use super::canaries::stands;
+use super::history::skew;
+use super::policy::{self, Replacements};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// More than so many are not counted.
+const MOST: usize = 64;
+
+/// What is known of an allocation that failed.
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    /// When it was seen first, since the beginning, and how far the wall clock was from time then.
+    first: Span,
+    skew: i64,
+    /// Its last change, and when that was seen. One that was not saved when an agent died is made again at another
+    /// time, under the same index.
+    change: (u64, Timestamp),
+    changed: Span,
+    changed_skew: i64,
+    /// When it changed last, by the wall clock.
+    wall: Timestamp,
+}
+
+/// What is remembered of replacements.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replacing {
+    /// When the allocations before this one were replaced because they failed.
+    chain: BTreeMap<AllocId, Vec<Timestamp>>,
+    failed: BTreeMap<AllocId, Failed>,
+}
+
+impl Checker {
+    /// What the job file of an allocation says of replacements of it.
+    fn replacement_rules(&self, alloc: &AllocRunner) -> Option<Replacements> {
+        let file = self.files.of(alloc)?;
+        policy::replacements(file, policy::group(file, alloc.record().group.as_str())?)
+    }
+
+    /// Looks at an allocation that may have failed.
+    pub(super) fn note_failure(&mut self, world: &World, alloc: &AllocRunner) {
+        let record = alloc.record();
+        if record.status != ClientStatus::Failed || record.desired != DesiredStatus::Run {
+            self.replacing.failed.remove(&record.id);
+            return;
+        }
+        let now = Failed {
+            first: world.elapsed(),
+            skew: skew(world),
+            change: (record.modify_index, record.modify_time),
+            changed: world.elapsed(),
+            changed_skew: skew(world),
+            wall: world.now().wall,
+        };
+        let known = self.replacing.failed.entry(record.id).or_insert(now);
+        if known.change != now.change {
+            *known = Failed {
+                first: known.first,
+                skew: known.skew,
+                ..now
+            };
+        }
+    }
+
+    /// `alloc` is new and replaces one that `failed`, or that ended otherwise.
+    pub(super) fn replacement_is_not_too_early(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        replaced: &AllocRunner,
+        failed: bool,
+    ) -> Verdict {
+        let (id, before) = (alloc.record().id, replaced.record());
+        let earlier = self.replacing.chain.get(&before.id).cloned();
+        let mut earlier = earlier.unwrap_or_default();
+        if !failed {
+            // Who was preempted begins with what it had.
+            if before.desired == DesiredStatus::Evict {
+                self.replacing.chain.insert(id, earlier);
+            }
+            return Ok(());
+        }
+        let count = earlier.len();
+        earlier.push(world.now().wall);
+        self.replacing.chain.insert(id, earlier);
+        let rules = self.replacement_rules(replaced);
+        let (Some(rules), Some(known)) = (rules, self.replacing.failed.get(&before.id)) else {
+            return Ok(());
+        };
+        if known.skew != skew(world) || count >= MOST {
+            return Ok(());
+        }
+        let (pause, expected) = (Span(world.elapsed().0 - known.first.0), rules.pause(count));
+        self.holds(
+            Property::ReplacementWaitsForPolicyDelay,
+            pause >= expected,
+            || {
+                let name = &alloc.record().name;
+                format!("{name} is replaced after {pause}, its job file wants {expected}: {count} before")
+            },
+        )
+    }
+
+    /// Whether a failed allocation is to be replaced some day as its job file says, and the pause before that.
+    fn replacement_to_come(&self, agent: &Agent, alloc: &AllocRunner) -> Option<Span> {
+        let (record, view) = (alloc.record(), agent.view());
+        let job = view.job(&record.job)?;
+        let known = self.replacing.failed.get(&record.id)?;
+        let rules = self.replacement_rules(alloc)?;
+        let current = job.job.version == record.job_version && !job.job.stop;
+        let group = job.job.group(record.group.as_str())?;
+        let wanted = usize::try_from(group.wanted()).unwrap_or(0);
+        let needed = usize::try_from(record.index).is_ok_and(|index| index < wanted);
+        let others = view.allocs_of(&record.job).map(AllocRunner::record);
+        let latest = others
+            .filter(|other| other.group == record.group && other.index == record.index)
+            .all(|other| other.create_index <= record.create_index);
+        let held = record.canary || stands(view, job, &group.name) || record.destroying;
+        if record.next.is_some() || !current || !needed || !latest || held {
+            return None;
+        }
+        let earlier = self.replacing.chain.get(&record.id);
+        let earlier = earlier.map_or(&[][..], Vec::as_slice);
+        let recent = |time: &&Timestamp| {
+            let apart = (known.wall - **time).0.saturating_abs();
+            apart < rules.interval.0
+        };
+        let used = earlier.iter().filter(recent).count();
+        let allowed = rules.attempts.is_none_or(|attempts| used < attempts);
+        (allowed && earlier.len() < MOST).then(|| rules.pause(earlier.len()))
+    }
+
+    /// A failed allocation waits no longer for its replacement than its job file says, whoever goes on with that.
+    pub(super) fn replacements_are_not_too_late(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
+        if self.replacing.failed.is_empty() || self.leaving || agent.view().stopped() {
+            return Ok(());
+        }
+        let pending = agent.pending();
+        let lacks_a_place = |key: &JobKey| {
+            let lacks = |wait: &JobWait| matches!(wait, JobWait::Placement | JobWait::Fingerprint);
+            let mut all = pending.awaiting.iter();
+            all.any(|one| matches!(&one.wait, Wait::Job(of, wait) if of == key && lacks(wait)))
+        };
+        for one in &pending.awaiting {
+            let (Wait::Job(key, JobWait::Reschedule), Some(until)) = (&one.wait, one.until) else {
+                continue;
+            };
+            // Its time may have come, and there is no place for it.
+            if lacks_a_place(key) {
+                continue;
+            }
+            let ends = Span(world.elapsed().0.saturating_add((until - world.at).0));
+            for alloc in agent.view().allocs_of(key) {
+                let Some(pause) = self.replacement_to_come(agent, alloc) else {
+                    continue;
+                };
+                let Some(known) = self.replacing.failed.get(&alloc.record().id).copied() else {
+                    continue;
+                };
+                let due = known
+                    .changed
+                    .0
+                    .saturating_add(pause.0)
+                    .max(world.elapsed().0);
+                let late = known.changed_skew == skew(world) && ends.0 > due;
+                self.holds(Property::ReplacementComesAfterPolicyDelay, !late, || {
+                    let (name, due) = (&alloc.record().name, Span(due));
+                    format!(
+                        "{name} is replaced {ends} after the beginning, its job file wants {due}"
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// At rest a failed allocation was replaced, or its job waits for that, as long as its job file allows it.
+    pub(super) fn failed_alloc_is_replaced(&mut self, agent: &Agent) -> Verdict {
+        let pending = agent.pending();
+        for alloc in agent.view().allocs() {
+            if self.replacement_to_come(agent, alloc).is_none() {
+                continue;
+            }
+            let waits = pending.awaits_job(&alloc.record().job);
+            self.holds(Property::FailedAllocIsReplaced, waits, || {
+                format!("{} failed, and nothing follows", alloc.record().name)
+            })?;
+        }
+        Ok(())
+    }
+}
