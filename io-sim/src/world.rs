@@ -127,8 +127,8 @@ pub struct World {
     pub(crate) wall_offset: i64,
     /// Whether the agent is to be called back because the wall clock was set.
     pub(crate) clock_was_set: bool,
-    /// Whether the wall's clock went otherwise than time.
-    pub(crate) wall_jumped: bool,
+    /// How often the wall's clock went otherwise than time.
+    pub(crate) wall_jumps: u32,
     pub(crate) converging: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) life: u64,
@@ -179,7 +179,7 @@ impl World {
             elapsed: Span::ZERO,
             wall_offset: 1_700_000_000_000_000_000,
             clock_was_set: false,
-            wall_jumped: false,
+            wall_jumps: 0,
             converging: false,
             timeouts,
             life: 0,
@@ -252,7 +252,7 @@ impl World {
     /// The wall clock jumps.
     pub fn jump_wall(&mut self, by: Span) {
         self.wall_offset = self.wall_offset.saturating_add(by.0);
-        self.wall_jumped = true;
+        self.wall_jumps += 1;
         self.clock_was_set = true;
         self.note(|| (Column::Agent, format!("the wall clock jumps by {by}")));
     }

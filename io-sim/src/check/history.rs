@@ -107,8 +107,8 @@ pub(super) struct Pause {
     pub(super) life: u64,
     /// When it began, since the beginning.
     pub(super) began: Span,
-    /// How far the wall clock was from time then.
-    pub(super) skew: i64,
+    /// How often the wall clock had been set then.
+    pub(super) wall_jumps: u32,
     /// How long it is.
     pub(super) whole: Span,
 }
@@ -274,11 +274,6 @@ impl History {
     pub(super) fn task(&mut self, key: &TaskKey) -> &mut TaskMemory {
         self.tasks.entry(key.clone()).or_default()
     }
-}
-
-/// How far the wall clock is from time: it changes when somebody sets that clock, and only then.
-pub(super) fn skew(world: &World) -> i64 {
-    world.now().wall.0.saturating_sub(world.elapsed().0)
 }
 
 /// Whether anything of the task lives.

@@ -103,7 +103,7 @@ impl Checker {
         world: &World,
         task: &TaskRunner,
     ) -> Verdict {
-        if !matches!(task.phase(), Phase::Running) || world.wall_jumped || self.leaving {
+        if !matches!(task.phase(), Phase::Running) || world.wall_jumps > 0 || self.leaving {
             return Ok(());
         }
         let Some((due, TaskTimer::Identity)) = task.deadline() else {

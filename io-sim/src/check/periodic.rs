@@ -125,7 +125,7 @@ impl Checker {
         self.holds(Property::LaunchHasATimeOfItsJob, holds, name)?;
         let at = second_of(job.submit_time);
         let late = at - time;
-        if !fits || world.wall_jumped || by_hand > 0 {
+        if !fits || world.wall_jumps > 0 || by_hand > 0 {
             return Ok(());
         }
         let later = late > ON_TIME && (time + 1..=at).any(|later| self::fits(&periodic, later));
@@ -228,7 +228,7 @@ impl Checker {
         let now = second_of(world.now().wall) - ON_TIME;
         for (job, periodic) in periodic(agent.view()) {
             let exempt = periodic.prohibit_overlap || periodic.missed == Missed::Skip;
-            if exempt || world.wall_jumped {
+            if exempt || world.wall_jumps > 0 {
                 continue;
             }
             let from = second_of(job.submit_time).max(now - LOOK_BACK);

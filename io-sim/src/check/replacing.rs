@@ -11,7 +11,6 @@ use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::time::{Span, Timestamp};
 
 use super::canaries::stands;
-use super::history::skew;
 use super::policy::{self, Replacements};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -22,14 +21,14 @@ const MOST: usize = 64;
 /// What is known of an allocation that failed.
 #[derive(Clone, Copy, Debug)]
 struct Failed {
-    /// When it was seen first, since the beginning, and how far the wall clock was from time then.
+    /// When it was seen first, since the beginning, and how often the wall clock had been set then.
     first: Span,
-    skew: i64,
+    wall_jumps: u32,
     /// Its last change, and when that was seen. One that was not saved when an agent died is made again at another
     /// time, under the same index.
     change: (u64, Timestamp),
     changed: Span,
-    changed_skew: i64,
+    jumps_at_change: u32,
     /// When it changed last, by the wall clock.
     wall: Timestamp,
 }
@@ -58,17 +57,17 @@ impl Checker {
         }
         let now = Failed {
             first: world.elapsed(),
-            skew: skew(world),
+            wall_jumps: world.wall_jumps,
             change: (record.modify_index, record.modify_time),
             changed: world.elapsed(),
-            changed_skew: skew(world),
+            jumps_at_change: world.wall_jumps,
             wall: world.now().wall,
         };
         let known = self.replacing.failed.entry(record.id).or_insert(now);
         if known.change != now.change {
             *known = Failed {
                 first: known.first,
-                skew: known.skew,
+                wall_jumps: known.wall_jumps,
                 ..now
             };
         }
@@ -99,7 +98,7 @@ impl Checker {
         let (Some(rules), Some(known)) = (rules, self.replacing.failed.get(&before.id)) else {
             return Ok(());
         };
-        if known.skew != skew(world) || count >= MOST {
+        if known.wall_jumps != world.wall_jumps || count >= MOST {
             return Ok(());
         }
         let (pause, expected) = (Span(world.elapsed().0 - known.first.0), rules.pause(count));
@@ -178,7 +177,7 @@ impl Checker {
                     .0
                     .saturating_add(pause.0)
                     .max(world.elapsed().0);
-                let late = known.changed_skew == skew(world) && ends.0 > due;
+                let late = known.jumps_at_change == world.wall_jumps && ends.0 > due;
                 self.holds(Property::ReplacementComesAfterPolicyDelay, !late, || {
                     let (name, due) = (&alloc.record().name, Span(due));
                     format!(

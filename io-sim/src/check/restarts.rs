@@ -9,7 +9,7 @@ use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Span, Timestamp};
 
-use super::history::{Pause, Restart, TaskMemory, skew};
+use super::history::{Pause, Restart, TaskMemory};
 use super::policy::{self, Restarts};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -203,7 +203,7 @@ impl Checker {
             number: task.state().restarts,
             life: world.life,
             began: world.elapsed(),
-            skew: skew(world),
+            wall_jumps: world.wall_jumps,
             whole: told,
         });
         let Some(expected) = expected else {
@@ -236,7 +236,7 @@ impl Checker {
         let life_began = i128::from(self.lives.began_after.0);
         let holds = if pause.life == world.life {
             ends == due
-        } else if pause.skew == skew(world) {
+        } else if pause.wall_jumps == world.wall_jumps {
             ends == due.max(life_began)
         } else {
             ends <= life_began + i128::from(pause.whole.0)
