@@ -2,6 +2,8 @@
 # printing rows. Sourced, not run.
 
 addr=127.0.0.1:${DROVER_BENCH_PORT:-4799}
+# What an agent is told besides where it is.
+options=()
 
 fail() { echo "bench: $*" >&2; exit 1; }
 
@@ -67,7 +69,7 @@ inside() {
 # Sets agent (its pid) and answered (microseconds until it answered).
 start_agent() {
     read -r agent answered _ < <(inside "$launcher" launch "$addr" "$dir/log" -- "$@" \
-        "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn)
+        "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn "${options[@]}")
     [ -n "$agent" ] || fail 'the agent does not start'
     [ $# = 0 ] || agent=$(children "$agent")
 }
@@ -75,7 +77,7 @@ start_agent() {
 # The same for one that has tasks of a job to find again. Sets held.
 restart_agent() {
     read -r agent answered held < <(inside "$launcher" relaunch "$addr" "$dir/log" "$1" "$2" -- \
-        "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn)
+        "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn "${options[@]}")
     [ -n "$agent" ] || fail 'the agent does not start'
 }
 

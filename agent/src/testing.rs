@@ -99,7 +99,7 @@ impl Rig {
         let (router, agent) = agent(dir.path(), addr.to_string());
         let tasks = vec![
             tokio::spawn(agent),
-            tokio::spawn(http::serve_within(listener, router, limits)),
+            tokio::spawn(http::serve(listener, router, limits)),
         ];
         let connection = Connection {
             address: Some(address),

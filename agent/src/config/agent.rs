@@ -50,7 +50,6 @@ const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
     "consul",
     "eventlog",
     "keyring",
-    "limits",
     "reporting",
     "rpc",
     "sentinel",

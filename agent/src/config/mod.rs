@@ -30,7 +30,7 @@
 //! }
 //! ```
 //!
-//! [`agent`], [`client`], [`docker`], [`exec`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
+//! [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
 
 pub mod agent;
 mod artifact;
@@ -40,6 +40,7 @@ mod driver;
 pub mod exec;
 mod gc;
 pub mod host_volume;
+pub mod limits;
 pub(crate) mod literal;
 pub mod log_forward;
 pub mod node;
@@ -70,6 +71,7 @@ use agent::AgentConfig;
 use client::ClientConfig;
 use docker::DockerConfig;
 use exec::ExecConfig;
+use limits::{ConnectionsPerClient, LimitsConfig};
 use literal::{Fields, fields};
 use place::Places;
 use server::ServerConfig;
@@ -79,6 +81,7 @@ use telemetry::Telemetry;
 const BLOCKS: &[&str] = &[
     "client",
     "device",
+    "limits",
     "log_forward",
     "notify",
     "plugin",
@@ -111,6 +114,8 @@ pub struct FileConfig {
     pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
+    /// How many connections one client address of the API may have; a default if none.
+    pub limits: Option<ConnectionsPerClient>,
     /// Who is told what happens.
     pub notify: Vec<TargetSettings>,
     /// Where logs of tasks are sent.
@@ -134,6 +139,7 @@ impl Default for FileConfig {
             client: ClientConfig::default(),
             preemption: Preemption::default(),
             telemetry: Telemetry::default(),
+            limits: None,
             notify: Vec::new(),
             log_forward: Vec::new(),
             agent: AgentConfig::default(),
@@ -175,6 +181,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     })?;
     let mut config = FileConfig::default();
     let (mut client, mut server, mut telemetry, mut ports) = (None, None, None, None);
+    let mut limits = None;
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     config.agent = agent::agent(&mut top, &mut config.ignored)?;
@@ -191,6 +198,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             }
             "notify" => notify::target(&mut config.notify, block, &Places(text))?,
             "ports" => once(&mut ports, block, agent::ports)?,
+            "limits" => once(&mut limits, block, limits::limits)?,
             name if agent::without_effect(block)? => {
                 config.ignored.push(name.to_owned());
             }
@@ -237,6 +245,9 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     let server: ServerConfig = server.unwrap_or_default();
     config.preemption = server.preemption;
     config.ignored.extend(server.ignored);
+    let limits: LimitsConfig = limits.unwrap_or_default();
+    config.limits = limits.connections;
+    config.ignored.extend(limits.ignored);
     config.ignored.append(&mut config.client.ignored);
     config.ignored.sort_unstable();
     config.ignored.dedup();

@@ -94,9 +94,7 @@ use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
 pub use events::Events;
-pub use serve::serve;
-#[cfg(test)]
-pub(crate) use serve::{Limits, serve_within};
+pub use serve::{Limits, serve};
 pub use stats::Measures;
 
 use crate::agent_handle::AgentHandle;

@@ -304,7 +304,8 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         log: super::log::followed(),
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
-    let server = tokio::spawn(http::serve(listener, router));
+    let limits = http::Limits::of_this_process(settings.file.limits);
+    let server = tokio::spawn(http::serve(listener, router, limits));
     Ok(Serving {
         running,
         url: format!("http://{address}"),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::config::limits::ConnectionsPerClient;
+
 /// The most of something: for all clients together, and for one client address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
@@ -18,7 +20,7 @@ pub(crate) struct Share {
 /// What may last long (blocking queries, streams, bodies) fits into the connections with some to
 /// spare, so that ordinary requests are always answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Open connections.
     pub(crate) connections: Share,
     /// Blocking queries that wait.
@@ -45,8 +47,12 @@ pub(crate) struct Limits {
     pub(crate) check: Duration,
 }
 
-/// Open files that the numbers below are meant for; with fewer, there are fewer of everything.
+/// Open files of a process that does not know its limit.
 const FILES: u64 = 4096;
+/// How many files the process may open for each of the connections; with fewer, there are fewer of everything.
+const FILES_OF_CONNECTION: usize = 4;
+/// With fewer connections for one client, what lasts long would leave none for ordinary requests.
+const LEAST_EACH: usize = 16;
 const MIB: usize = 1 << 20;
 
 impl Default for Limits {
@@ -69,28 +75,51 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits of a process that may open as many files as this one.
-    pub(crate) fn of_this_process() -> Limits {
+    /// The limits of this process, by the number of files that it may open, with so many connections for one
+    /// client address.
+    pub fn of_this_process(connections: Option<ConnectionsPerClient>) -> Limits {
         let files = getrlimit(Resource::Nofile).current;
-        Limits::default().within(files.unwrap_or(FILES))
+        let limits = Limits::default().for_each_client(connections);
+        limits.within(files.unwrap_or(FILES))
+    }
+
+    /// The same with so many connections for one client address, and of all else in proportion.
+    fn for_each_client(mut self, connections: Option<ConnectionsPerClient>) -> Limits {
+        let full = self.connections.each;
+        for share in self.counted() {
+            share.each = match connections {
+                None => share.each,
+                Some(ConnectionsPerClient::All) => share.total,
+                Some(ConnectionsPerClient::AtMost(most)) => {
+                    let each = share.each.saturating_mul(most.max(LEAST_EACH)) / full;
+                    each.max(1)
+                }
+            };
+            share.total = share.total.max(share.each);
+        }
+        self
     }
 
     /// The same for a process that may open so many files: most of them are for its tasks.
     fn within(mut self, files: u64) -> Limits {
-        let files = usize::try_from(files.min(FILES)).unwrap_or(0);
-        let full = usize::try_from(FILES).unwrap_or(usize::MAX);
-        let shares = [
+        let full = self.connections.total.saturating_mul(FILES_OF_CONNECTION);
+        let files = usize::try_from(files).unwrap_or(usize::MAX).min(full);
+        for share in self.counted() {
+            share.total = (share.total.saturating_mul(files) / full).max(2);
+            share.each = (share.each.saturating_mul(files) / full).max(1);
+        }
+        self
+    }
+
+    /// What depends on how many connections there may be.
+    fn counted(&mut self) -> [&mut Share; 5] {
+        [
             &mut self.connections,
             &mut self.blocking_queries,
             &mut self.streams,
             &mut self.websockets,
             &mut self.bodies,
-        ];
-        for share in shares {
-            share.total = (share.total * files / full).max(2);
-            share.each = (share.each * files / full).max(1);
-        }
-        self
+        ]
     }
 }
 
@@ -105,23 +134,44 @@ impl Share {
 mod tests {
     use super::*;
 
+    /// Whether what lasts long leaves connections for others.
+    fn check(limits: &Limits, files: u64) {
+        let long = [
+            limits.blocking_queries,
+            limits.streams,
+            limits.websockets,
+            limits.bodies,
+        ];
+        let sum = |part: fn(&Share) -> usize| long.iter().map(part).sum::<usize>();
+        let connections = limits.connections;
+        assert!(sum(|share| share.total) < connections.total, "{limits:?}");
+        assert!(sum(|share| share.each) < connections.each, "{limits:?}");
+        assert!(connections.total as u64 <= files / 4, "{limits:?}");
+    }
+
     #[test]
     fn long_requests_leave_connections_for_others() {
         for files in [256, 1024, 1_000_000] {
-            let limits = Limits::default().within(files);
-            let long = [
-                limits.blocking_queries,
-                limits.streams,
-                limits.websockets,
-                limits.bodies,
-            ];
-            let sum = |part: fn(&Share) -> usize| long.iter().map(part).sum::<usize>();
-            assert!(
-                sum(|share| share.total) < limits.connections.total,
-                "{files}"
-            );
-            assert!(sum(|share| share.each) < limits.connections.each, "{files}");
-            assert!(limits.connections.total as u64 <= files / 4);
+            check(&Limits::default().within(files), files);
         }
+    }
+
+    #[test]
+    fn connections_of_one_client_change_all_else_in_proportion() {
+        use ConnectionsPerClient::{All, AtMost};
+        for (wanted, each, total) in [
+            (None, 512, 1024),
+            (Some(AtMost(100)), 100, 1024),
+            (Some(AtMost(1)), 16, 1024),
+            (Some(AtMost(4096)), 4096, 4096),
+            (Some(All), 1024, 1024),
+        ] {
+            let limits = Limits::default().for_each_client(wanted).within(16_384);
+            assert_eq!(limits.connections, Share::of(total, each), "{wanted:?}");
+            check(&limits, 16_384);
+        }
+        // As many as the files allow.
+        let many = Limits::default().for_each_client(Some(AtMost(1 << 20)));
+        assert_eq!(many.within(16_384).connections, Share::of(4096, 4096));
     }
 }

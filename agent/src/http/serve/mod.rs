@@ -39,7 +39,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 
 use connections::{Admitted, Close, Connections};
 pub(super) use connections::{Busy, Caller, Receiving};
-pub(crate) use limits::Limits;
+pub use limits::Limits;
 #[cfg(test)]
 pub(crate) use limits::Share;
 use stream::Watched;
@@ -59,13 +59,8 @@ pub(super) const RETRY_AFTER: &str = "1";
 /// often it asks.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 3);
 
-/// Serves until this future is dropped; what is under way is dropped with it.
-pub async fn serve(listener: TcpListener, router: Router) {
-    serve_within(listener, router, Limits::of_this_process()).await;
-}
-
-/// As [`serve`], within these limits.
-pub(crate) async fn serve_within(listener: TcpListener, router: Router, limits: Limits) {
+/// Serves within these limits until this future is dropped; what is under way is dropped with it.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits) {
     let mut check = tokio::time::interval(limits.check);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let all = Connections::new(limits);
