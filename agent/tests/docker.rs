@@ -13,9 +13,13 @@
 mod engine;
 mod support;
 
+use std::process::Command;
+use std::time::Instant;
+
 use engine::{Engine, IMAGE};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::Value;
-use support::Lone;
+use support::{Lone, TIMEOUT, exchange};
 
 /// An agent whose engine it is; none where there is no engine.
 fn agent(more: &str) -> Option<(Lone, Engine)> {
@@ -137,4 +141,167 @@ fn job_that_asks_for_too_much_is_told_why() {
             .failed();
         assert!(refused.contains(expected), "{option}: {refused}");
     }
+}
+
+/// A web server in a container, and a neighbour that is none, behind the bridge.
+fn group_behind_bridge() -> String {
+    format!(
+        r#"
+job "web" {{
+  group "g" {{
+    network {{
+      mode = "bridge"
+      port "http" {{
+        static = 18080
+        to     = 8080
+      }}
+      dns {{ servers = ["10.9.8.7"] }}
+    }}
+    service {{
+      name     = "web"
+      provider = "nomad"
+      port     = "http"
+      check {{
+        type     = "http"
+        path     = "/"
+        interval = "1s"
+        timeout  = "5s"
+      }}
+    }}
+    task "t" {{
+      driver = "docker"
+      config {{
+        image   = "{IMAGE}"
+        command = "/bin/httpd"
+        args    = ["-f", "-p", "8080", "-h", "/local"]
+        ports   = ["http"]
+      }}
+      template {{
+        data        = "I am {{{{ env \"NOMAD_ALLOC_ADDR_http\" }}}}\n"
+        destination = "local/index.html"
+      }}
+    }}
+    task "beside" {{
+      driver = "exec"
+      config {{
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }}
+    }}
+  }}
+}}
+"#
+    )
+}
+
+/// What a web server on this host answers; it may have to begin first.
+fn fetch(at: &str) -> String {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        if let Ok((200, body)) = exchange(at, b"GET / HTTP/1.0\r\n\r\n") {
+            return body;
+        }
+        assert!(Instant::now() < until, "nobody serves at {at}");
+        std::thread::yield_now();
+    }
+}
+
+/// Puts this thread, and what it starts, into a network of its own that has a loopback.
+fn leave_network() -> Option<()> {
+    // SAFETY: it is this thread's network alone; no descriptors become unshared.
+    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    let mut up = Command::new("ip");
+    up.args(["link", "set", "lo", "up"]);
+    let up = left.is_ok() && up.status().is_ok_and(|it| it.success());
+    if !up {
+        eprintln!("skipped: no network namespace can be made");
+    }
+    up.then_some(())
+}
+
+#[test]
+fn container_is_in_network_of_its_group_and_leaves_nothing() {
+    let Some(()) = leave_network() else { return };
+    let Some((mut lone, engine)) = agent("") else {
+        return;
+    };
+    let file = lone.world.file("web.hcl", &group_behind_bridge());
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let running = |lone: &Lone, restarts: u64| {
+        alloc(lone, "web", |task| {
+            task["State"] == "running" && task["Restarts"] == restarts
+        })
+    };
+    let id = running(&lone, 0)["ID"].as_str().unwrap().to_owned();
+    let whole = lone.agent.get(&format!("/v1/allocation/{id}"));
+    let own = whole["NetworkStatus"]["Address"].as_str().unwrap();
+    let expected = format!("I am {own}:8080\n");
+    let check = |lone: &Lone| {
+        assert_eq!(fetch("127.0.0.1:18080"), expected);
+        assert_eq!(fetch(&format!("{own}:8080")), expected);
+        let inside = |task: &str, words: &[&str]| {
+            let all = [&["alloc", "exec", "-task", task, &id][..], words].concat();
+            lone.run(&all).ok()
+        };
+        let neighbour = ["/bin/busybox", "wget", "-qO-", "http://127.0.0.1:8080/"];
+        assert_eq!(inside("beside", &neighbour), expected.trim_end());
+        assert_eq!(inside("t", &["/bin/hostname"]), id[..8]);
+        let hosts = inside("t", &["/bin/cat", "/etc/hosts"]);
+        assert!(
+            hosts.contains(&format!("{own} {}", &id[..8])),
+            "hosts: {hosts}"
+        );
+        let names = inside("t", &["/bin/cat", "/etc/resolv.conf"]);
+        assert_eq!(names, "nameserver 10.9.8.7");
+        // What led it there is not needed any more, and ends.
+        let until = Instant::now() + TIMEOUT;
+        while engine.containers().len() != 1 {
+            assert!(Instant::now() < until, "{:?}", engine.containers());
+            std::thread::yield_now();
+        }
+    };
+    check(&lone);
+    lone.run(&["alloc", "restart", &id, "t"]).ok();
+    running(&lone, 1);
+    check(&lone);
+    lone = lone.next_agent();
+    // An agent that just started asks the engine for its containers first.
+    let until = Instant::now() + TIMEOUT;
+    let words = ["alloc", "exec", "-task", "t", &id, "/bin/true"];
+    while lone.run(&words).err.contains("Task not recovered yet") {
+        assert!(Instant::now() < until, "the task is not recovered");
+    }
+    check(&lone);
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    alloc(&lone, "web", |task| task["State"] == "dead");
+    let until = Instant::now() + TIMEOUT;
+    let networks = lone.world.data().join("networks");
+    let left = || std::fs::read_dir(&networks).unwrap().filter_map(Result::ok);
+    while !engine.containers().is_empty() || left().any(|it| it.path().is_dir()) {
+        assert!(Instant::now() < until, "left: {:?}", engine.containers());
+        std::thread::yield_now();
+    }
+    let audit = lone.agent.get("/v1/agent/audit").to_string();
+    assert!(!audit.contains("leaked\":true"), "{audit}");
+}
+
+#[test]
+fn container_that_wants_names_of_its_own_in_network_of_its_group_is_told_why() {
+    let Some(()) = leave_network() else { return };
+    let Some((lone, _engine)) = agent("") else {
+        return;
+    };
+    let job = group_behind_bridge().replace("ports   =", "hostname = \"x\"\n ports =");
+    let file = lone.world.file("web.hcl", &job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let found = alloc(&lone, "web", |task| {
+        task["Events"].to_string().contains("leave it out")
+    });
+    let events = found["TaskStates"]["t"]["Events"].to_string();
+    assert!(
+        events.contains("hostname: the group has a network"),
+        "{events}"
+    );
 }

@@ -77,6 +77,7 @@ fn start() -> DriverEffect {
             env: BTreeMap::new(),
             user: String::new(),
             cpu_shares: 0,
+            cpu_quota: None,
             memory_limit: 0,
             memory_reserved: 0,
             cores: [].into(),

@@ -31,6 +31,7 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         env: BTreeMap::new(),
         user: String::new(),
         cpu_shares: 100,
+        cpu_quota: None,
         memory_limit: 0,
         memory_reserved: 0,
         cores: [].into(),

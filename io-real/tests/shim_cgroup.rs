@@ -26,6 +26,7 @@ fn task_joins_its_groups_with_their_limits() {
     };
     let limits = Limits {
         cpu_shares: Some(200),
+        cpu_quota: Some((150_000, 50_000)),
         memory_max: Some(64 << 20),
         memory_reserved: Some(32 << 20),
         no_swap: true,
@@ -59,6 +60,31 @@ fn task_joins_its_groups_with_their_limits() {
     groups.groups.remove("one.task").unwrap();
     groups.groups.remove("one.task").unwrap();
     assert!(groups.groups.list().unwrap().is_empty());
+}
+
+#[test]
+fn task_with_hard_limit_of_processors_is_throttled() {
+    let Some(groups) = Groups::new("quota") else {
+        return;
+    };
+    let limits = Limits {
+        cpu_quota: Some((10_000, 100_000)),
+        ..Limits::default()
+    };
+    let group = groups.create("slow.task", &limits);
+    let rig = Rig::new();
+    let work = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    assert_eq!(rig.run(&within(&group, Task::sh(1, work))).code, Some(0));
+    let dirs = group.procs.iter().filter_map(|procs| procs.parent());
+    let counts = dirs.filter_map(|dir| fs::read_to_string(dir.join("cpu.stat")).ok());
+    let throttled = counts.flat_map(|text| {
+        let lines = text.lines().map(str::to_owned).collect::<Vec<_>>();
+        lines.into_iter().filter_map(|line| {
+            let count = line.strip_prefix("nr_throttled ")?;
+            count.parse::<u64>().ok()
+        })
+    });
+    assert!(throttled.max().unwrap() > 0);
 }
 
 /// The cores that a process may run on.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use drover_core::config::{Config, ProbeConfig};
@@ -189,6 +190,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
+    let shim = home.program().to_owned();
     let isolation = settings.file.exec.settings.clone();
     let (of_tasks, to) = (dirs.clone(), inbox.clone());
     let networks = networks(
@@ -223,7 +225,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
     let exec = Exec::beside(&raw_exec);
-    let docker = docker(settings, &data_dir, &dirs, inbox.clone())
+    let docker = docker(settings, &data_dir, &dirs, (&networks, shim), inbox.clone())
         .map_err(|error| SetupError::Io("remember containers", error))?;
     if let Err(error) = docker.end_unknown(&known, orphans) {
         remarks.push(format!("cannot look for orphaned containers: {error}"));
@@ -359,6 +361,7 @@ fn docker(
     settings: &Settings,
     data_dir: &DataDir,
     dirs: &AllocDirs,
+    (networks, shim): (&Networks, PathBuf),
     inbox: Inbox,
 ) -> io::Result<Docker> {
     let records = Records::new(data_dir.own("docker", None)?)?;
@@ -372,8 +375,8 @@ fn docker(
         wanted,
         records,
         pins,
-        dirs.clone(),
-        root,
+        (dirs.clone(), root),
+        (Some(networks.clone()), shim),
         inbox,
     ))
 }

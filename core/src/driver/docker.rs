@@ -83,8 +83,6 @@ pub struct Container {
     pub ports: Vec<AssignedPort>,
     /// The cores that it has for itself, such as `0-1,4`; empty for none.
     pub cores: String,
-    /// The hard limit of processors, if it has one: microseconds of each period, and the period.
-    pub cpu_quota: Option<(i64, i64)>,
     /// The most processes and threads; 0 for the agent's limit.
     pub pids_limit: u64,
     /// How long its image may take to be there.
@@ -165,7 +163,6 @@ impl DockerPolicy {
             capabilities: self.capabilities(asked)?,
             ports: asked.ports.iter().map(port).collect::<Result<_, _>>()?,
             cores: String::new(),
-            cpu_quota: None,
             pids_limit: match asked.pids_limit {
                 0 => self.pids_limit,
                 limit => limit,
@@ -173,6 +170,45 @@ impl DockerPolicy {
             pull_time: asked.image_pull_timeout.unwrap_or(self.image_pull_timeout),
             raw_devices: self.allow_privileged,
         })
+    }
+
+    /// Whether what is asked for goes together with a network of the group's own, which the container joins.
+    ///
+    /// # Errors
+    /// What does not, and what to do.
+    pub fn joins_group_network(asked: &DockerConfig) -> Result<(), String> {
+        if asked.network_mode.is_some() {
+            return Ok(());
+        }
+        let dns = [
+            &asked.dns_servers,
+            &asked.dns_search_domains,
+            &asked.dns_options,
+        ];
+        for (given, field, instead) in [
+            (
+                asked.hostname.is_some(),
+                "hostname",
+                "hostname of the group's network says it",
+            ),
+            (
+                dns.iter().any(|list| !list.is_empty()),
+                "dns_servers, dns_search_domains, dns_options",
+                "dns of the group's network says it",
+            ),
+            (
+                !asked.extra_hosts.is_empty(),
+                "extra_hosts",
+                "containers of the group share one list of hosts",
+            ),
+        ] {
+            if given {
+                return Err(format!(
+                    "{field}: the group has a network of its own: {instead}; leave it out"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn capabilities(&self, asked: &DockerConfig) -> Result<Capabilities, String> {
@@ -281,18 +317,6 @@ fn is_inside(source: &str) -> bool {
 
 fn denied(field: &str, what: &str, setting: &str) -> String {
     format!("{field}: the agent does not allow {what} ({setting} of plugin \"docker\")")
-}
-
-/// The hard limit of processors of a task with so many MHz on a machine with so many, and so many cores:
-/// microseconds of each period, and the period.
-pub fn cpu_quota(mhz: u64, of_machine: u64, cores: u64, period: Option<i64>) -> Option<(i64, i64)> {
-    const USUAL_PERIOD: i64 = 100_000;
-    /// The kernel takes no less.
-    const LEAST_QUOTA: i64 = 1_000;
-    let period = period.unwrap_or(USUAL_PERIOD);
-    let whole = i128::from(mhz) * i128::from(cores) * i128::from(period);
-    let quota = whole.checked_div(i128::from(of_machine))?;
-    Some((i64::try_from(quota).ok()?.max(LEAST_QUOTA), period))
 }
 
 /// Where a volume comes from, where it is inside, and how: the parts of `source:target` and `source:target:mode`.
@@ -405,13 +429,6 @@ mod tests {
             ""
         );
         assert_eq!(refusal(|it| it.mounts = vec![bind("local/x")]), "");
-    }
-
-    #[test]
-    fn cpu_quota_is_the_share_of_all_cores() {
-        assert_eq!(cpu_quota(1_000, 8_000, 4, None), Some((50_000, 100_000)));
-        assert_eq!(cpu_quota(1, 8_000, 4, Some(50_000)), Some((1_000, 50_000)));
-        assert_eq!(cpu_quota(1, 0, 4, None), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn has_own_users(driver: &str) -> bool {
 /// Whether tasks of a driver can run in a network of their group's own.
 pub fn joins_networks(driver: &str) -> bool {
     // Those of mock drivers run nowhere at all, so anywhere.
-    matches!(driver, EXEC | "raw_exec" | "mock" | "mock_driver")
+    matches!(driver, EXEC | DOCKER | "raw_exec" | "mock" | "mock_driver")
 }
 
 /// A path of a job for the agent, which sees what an allocation shares below `root`, the allocation's directory.

@@ -3,6 +3,7 @@
 pub mod capabilities;
 pub(crate) mod coerce;
 pub mod config;
+pub mod cpu_quota;
 pub mod docker;
 pub mod isolation;
 pub mod reported;

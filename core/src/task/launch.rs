@@ -11,7 +11,8 @@ use crate::claims::resources::ranges;
 use crate::config::Config;
 use crate::cx::Cx;
 use crate::driver::config::{DockerConfig, ExecConfig, schema_for};
-use crate::driver::docker::{Container, cpu_quota};
+use crate::driver::cpu_quota::{Compute, CpuQuota};
+use crate::driver::docker::{Container, DockerPolicy};
 use crate::driver::isolation::{DIRS, DOCKER, EXEC, Profile, account, has_own_users, isolates};
 use crate::driver::schema;
 use crate::effect::{TaskConfig, TaskNetwork, request};
@@ -19,6 +20,7 @@ use crate::ids::{AllocId, LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
 use crate::model::network::Network;
+use crate::model::node::Node;
 use crate::model::task::{Resources, Task};
 use crate::model::value::Value;
 use crate::op::Failure;
@@ -118,6 +120,8 @@ impl TaskRunner {
             false => account(task),
         };
         let resources = &task.resources;
+        let cpu_shares = u64::try_from(resources.cpu).unwrap_or(0);
+        let cpu_quota = CpuQuota::of(&config, cpu_shares, compute(&cx.config.node))?;
         let (memory_limit, memory_reserved) = match cx.config.memory_oversubscription {
             true => memory(resources),
             false => (bytes(resources.memory_mb), 0),
@@ -129,7 +133,8 @@ impl TaskRunner {
             config,
             env,
             user: user.to_owned(),
-            cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
+            cpu_shares,
+            cpu_quota,
             memory_limit,
             memory_reserved,
             cores: own_cores(scope.alloc, task).collect(),
@@ -173,16 +178,11 @@ impl TaskRunner {
         }
         let asked = DockerConfig::decode(own).map_err(join)?;
         let mut container = config.docker.container(&asked, &alloc.ports)?;
-        container.cores = ranges(own_cores(alloc, task));
-        if asked.cpu_hard_limit {
-            let of_machine = |name| config.node.attributes.get(name)?.parse::<u64>().ok();
-            let mhz = u64::try_from(task.resources.cpu).unwrap_or(0);
-            let quota = of_machine("cpu.totalcompute").zip(of_machine("cpu.numcores"));
-            let quota =
-                quota.and_then(|(all, cores)| cpu_quota(mhz, all, cores, asked.cpu_cfs_period));
-            let unknown = "cpu_hard_limit: it is not known how fast this machine is";
-            container.cpu_quota = Some(quota.ok_or(unknown)?);
+        let network = self.spec.group().networks.first();
+        if network.is_some_and(|network| network.mode().is_own()) {
+            DockerPolicy::joins_group_network(&asked)?;
         }
+        container.cores = ranges(own_cores(alloc, task));
         Ok(Some(container))
     }
 
@@ -334,6 +334,15 @@ pub(crate) fn hostname(network: &Network, alloc: AllocId, names: &Names<'_>) -> 
 
 fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {
     format!("{}/{}", config.alloc_root, alloc.id)
+}
+
+/// What the machine has of processors, if that is known.
+fn compute(node: &Node) -> Option<Compute> {
+    let number = |name| node.attributes.get(name)?.parse().ok();
+    Some(Compute {
+        mhz: number("cpu.totalcompute")?,
+        cores: number("cpu.numcores")?,
+    })
 }
 
 fn binding(port: &AssignedPort, network: Option<&DriverNetwork>) -> PortBinding {

@@ -7,6 +7,8 @@
 //! In the order of a task's life: [`spec`] (what to start), [`claim`] (who may start it),
 //! [`launch`] and [`child`] (the fork; of isolated tasks [`isolate`], [`root`] and [`privileges`] too), [`supervise`] with [`stream`], [`logs`] and [`control`]
 //! (while it runs), [`leftovers`] (after it), [`adopted`] (a task whose shim was killed).
+//!
+//! It has a second use: what leads containers into the network of their allocation ([`network`]).
 
 #![no_std]
 #![no_main]
@@ -22,6 +24,7 @@ mod kernel;
 mod launch;
 mod leftovers;
 mod logs;
+mod network;
 mod privileges;
 mod proc;
 #[allow(dead_code, reason = "shared with the agent")]
@@ -55,6 +58,10 @@ use wire::{Step, Verdict};
 extern "C" fn enter(arguments: *mut *mut u8) -> ! {
     // SAFETY: nothing is open yet but what the agent gave us.
     unsafe { kernel::close_inherited() };
+    // SAFETY: they are what the kernel gave the program.
+    if unsafe { network::is_wanted(arguments) } {
+        exit(network::join())
+    }
     signals::block_all();
     // SAFETY: standard input is the agent's socket; it is closed only in `detach`.
     let agent = unsafe { BorrowedFd::borrow_raw(0) };

@@ -53,6 +53,11 @@ impl Cgroups {
         {
             cpu.set_shares(if v2 { weight(shares) } else { shares.max(2) })?;
         }
+        if let (Some((quota, period)), Some(cpu)) =
+            (limits.cpu_quota, group.controller_of::<CpuController>())
+        {
+            cpu.set_cfs_quota_and_period(Some(quota), Some(period))?;
+        }
         let Some(memory) = group.controller_of::<MemController>() else {
             return Ok(());
         };

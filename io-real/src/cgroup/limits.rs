@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub struct Limits {
     /// Share of the processor relative to other groups, in version 1's measure (1024 = normal).
     pub cpu_shares: Option<u64>,
+    /// So many microseconds of processors in each period of so many, and never more.
+    pub cpu_quota: Option<(i64, u64)>,
     /// Bytes of memory at which the kernel kills.
     pub memory_max: Option<u64>,
     /// Bytes of memory that are taken away last when the machine is short.

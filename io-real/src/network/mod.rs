@@ -6,12 +6,14 @@
 //! |---|---|
 //! | `ns` | a file onto which the network namespace is mounted, and which so holds it, also while no agent lives |
 //! | `address` | its address behind the bridge, for whoever removes it and knows no more |
+//! | `join-…` | a pipe, while something joins it |
 //! | `hosts`, `resolv.conf` | what tasks with a root of their own see in their `/etc` |
 //!
 //! **A contract for drivers**: if a start's [`TaskNetwork`](drover_core::effect::TaskNetwork) says that it is the
 //! allocation's own, the task starts in the namespace at [`Networks::path`]`/ns`, or, by a descriptor, in what
 //! [`Networks::entrance`] opens, and with the host name that is said there. The namespace is whole before a start is
-//! asked for, and stays until nothing of the allocation is alive.
+//! asked for, and stays until nothing of the allocation is alive. What the agent does not start itself joins by
+//! [`Networks::join_pipe`].
 //!
 //! Behind the node's bridge a network has the address that the core chose and saved, so that making it again makes
 //! the same; its link bears the allocation's id too. After a crash at any step it is made on from there. Everything
@@ -24,6 +26,7 @@ mod bridge;
 mod expression;
 mod files;
 mod filter;
+mod join;
 mod link;
 mod namespace;
 mod netlink;
@@ -43,6 +46,7 @@ use rustix::io::Errno;
 
 pub use bridge::{Bridge, fault_of_bridge, fault_of_namespaces};
 pub(crate) use files::{HOSTS, RESOLV};
+pub use join::JoinPipe;
 pub use namespace::Entrance;
 
 /// The directory of networks in the agent's own.

@@ -75,6 +75,11 @@ impl ShimHome {
         })
     }
 
+    /// The program, for whoever else has a use for it.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The directory of records and sockets.
     pub(crate) fn run_dir(&self) -> BorrowedFd<'_> {
         self.run.as_fd()

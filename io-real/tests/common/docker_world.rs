@@ -82,6 +82,7 @@ pub fn command(words: &[&str]) -> TaskConfig {
         env: BTreeMap::new(),
         user: String::new(),
         cpu_shares: 100,
+        cpu_quota: None,
         memory_limit: 64 << 20,
         memory_reserved: 0,
         cores: [].into(),
@@ -138,7 +139,14 @@ impl World {
         let pins = Pins::new(own("docker-mounts"), self.data.path().join("docker-mounts")).unwrap();
         let dirs = AllocDirs::new(self.data.allocs());
         let root = self.data.alloc_root().to_owned();
-        let driver = Docker::new(settings, records, pins, dirs, root, inbox.clone());
+        let driver = Docker::new(
+            settings,
+            records,
+            pins,
+            (dirs, root),
+            (None, PathBuf::new()),
+            inbox.clone(),
+        );
         let entered = runtime.enter();
         driver.watch(DriverStream::new(Op(1 << 40), "docker", inbox));
         drop(entered);

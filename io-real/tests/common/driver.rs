@@ -63,6 +63,7 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         env: [path].into(),
         user: String::new(),
         cpu_shares: 100,
+        cpu_quota: None,
         memory_limit: 256 << 20,
         memory_reserved: 0,
         cores: [].into(),

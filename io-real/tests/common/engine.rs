@@ -13,9 +13,9 @@ use tempfile::TempDir;
 pub const IMAGE: &str = "drover-test:1";
 
 /// What the image can do.
-const APPLETS: [&str; 14] = [
+const APPLETS: [&str; 16] = [
     "sh", "sleep", "echo", "cat", "ls", "id", "true", "tail", "dd", "seq", "touch", "kill",
-    "mount", "env",
+    "mount", "env", "httpd", "hostname",
 ];
 
 /// How long an engine may take to answer: only one that hangs takes so long.

@@ -58,6 +58,7 @@ pub fn sh(script: &str) -> TaskConfig {
         env: [path].into(),
         user: String::new(),
         cpu_shares: 100,
+        cpu_quota: None,
         memory_limit: 256 << 20,
         memory_reserved: 0,
         cores: [].into(),

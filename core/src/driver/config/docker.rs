@@ -211,8 +211,6 @@ pub struct DockerConfig {
     pub userns_mode: Option<String>,
     pub cgroupns: Option<String>,
     pub runtime: Option<String>,
-    pub cpu_hard_limit: bool,
-    pub cpu_cfs_period: Option<i64>,
     pub cpuset_cpus: Option<String>,
     pub memory_hard_limit: u64,
     pub pids_limit: u64,
@@ -302,7 +300,6 @@ impl DockerConfig {
 
 fn read(fields: Fields<'_>) -> DockerConfig {
     let mounts = fields.blocks("mount").chain(fields.blocks("mounts"));
-    let period: Option<i64> = fields.some_number("cpu_cfs_period");
     DockerConfig {
         image: fields.text("image"),
         command: fields.some_text("command"),
@@ -348,8 +345,6 @@ fn read(fields: Fields<'_>) -> DockerConfig {
         userns_mode: fields.some_text("userns_mode"),
         cgroupns: fields.some_text("cgroupns"),
         runtime: fields.some_text("runtime"),
-        cpu_hard_limit: fields.bool("cpu_hard_limit"),
-        cpu_cfs_period: period.filter(|it| *it > 0),
         cpuset_cpus: fields.some_text("cpuset_cpus"),
         memory_hard_limit: fields.number("memory_hard_limit"),
         pids_limit: fields.number("pids_limit"),

@@ -22,6 +22,7 @@ pub const EXEC: Schema = Schema {
         Field::optional("ipc_mode", Kind::String).with(Rule::OneOf(&Sharing::NAMES)),
         Field::optional("cap_add", Kind::ListOfString).with(Rule::Capabilities),
         Field::optional("cap_drop", Kind::ListOfString).with(Rule::Capabilities),
+        Field::optional("cpu_hard_limit", Kind::Bool),
     ],
     exclusive: &[],
 };

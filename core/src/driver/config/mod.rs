@@ -32,6 +32,24 @@ pub fn schema_for(driver: &str) -> Option<&'static Schema> {
     }
 }
 
+/// What a task's configuration says of the processors, whatever its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CpuLimit {
+    /// Whether its share is all that it ever gets.
+    pub(super) is_hard: bool,
+    /// The period within which it gets that, in microseconds, if it says one.
+    pub(super) period: Option<i64>,
+}
+
+/// Reads it.
+pub(super) fn cpu_limit(config: &BTreeMap<String, Value>) -> CpuLimit {
+    let fields = Fields(config);
+    CpuLimit {
+        is_hard: fields.bool("cpu_hard_limit"),
+        period: fields.some_number("cpu_cfs_period"),
+    }
+}
+
 /// Reads the fields of a configuration that was found valid; what is not given is empty.
 #[derive(Clone, Copy)]
 struct Fields<'a>(&'a BTreeMap<String, Value>);

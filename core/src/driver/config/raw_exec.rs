@@ -22,6 +22,7 @@ pub const RAW_EXEC: Schema = Schema {
         // The kernel knows no more than 1000.
         Field::optional("oom_score_adj", Kind::Number).with(Rule::Range(0, 1000)),
         Field::optional("denied_envvars", Kind::ListOfString),
+        Field::optional("cpu_hard_limit", Kind::Bool),
     ],
     exclusive: &[("cgroup_v1_override", "cgroup_v2_override")],
 };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::DriverRequest;
+use crate::driver::cpu_quota::CpuQuota;
 use crate::driver::docker::Container;
 use crate::driver::isolation::Profile;
 use crate::ids::{LaunchId, Run};
@@ -68,6 +69,9 @@ pub struct TaskConfig {
     pub user: String,
     /// Share of the processor, in MHz.
     pub cpu_shares: u64,
+    /// So much of processors and never more; none for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<CpuQuota>,
     /// Bytes of memory that it may use at most; 0 for no limit.
     pub memory_limit: u64,
     /// Bytes of memory that are its own; 0 if that is the limit.

@@ -56,6 +56,8 @@ pub(super) struct Making<'a> {
     pub(super) asked: &'a DockerConfig,
     pub(super) config: &'a TaskConfig,
     pub(super) container: &'a Container,
+    /// Where it is started, if its group has a network of its own.
+    pub(super) network_mode: Option<String>,
 }
 
 impl Making<'_> {
@@ -102,7 +104,8 @@ impl Making<'_> {
     fn host(&self) -> Result<HostConfig, Failure> {
         let (asked, settings) = (self.asked, self.settings);
         let (limit, reserved) = memory(self.config, asked.memory_hard_limit)?;
-        let (quota, period) = self.container.cpu_quota.unzip();
+        let cpu_quota = self.config.cpu_quota;
+        let (quota, period) = cpu_quota.map(|it| (it.quota, it.period)).unzip();
         let capabilities = self.container.capabilities.names();
         let capabilities = capabilities.map(|name| format!("CAP_{}", name.to_ascii_uppercase()));
         let pids = match self.container.pids_limit {
@@ -111,7 +114,7 @@ impl Making<'_> {
         };
         let shares = i64::try_from(self.config.cpu_shares).unwrap_or(i64::MAX);
         Ok(HostConfig {
-            network_mode: asked.network_mode.clone(),
+            network_mode: self.network_mode().map(str::to_owned),
             memory: Some(limit),
             // As much as memory alone: none of it is swapped out.
             memory_swap: (limit > 0).then_some(limit),
@@ -224,10 +227,17 @@ impl Making<'_> {
         }
     }
 
+    /// What the job says goes before the group's network, as in Nomad.
+    fn network_mode(&self) -> Option<&str> {
+        let asked = self.asked.network_mode.as_deref();
+        asked.or(self.network_mode.as_deref())
+    }
+
     /// What is opened, and what of the host leads there.
     fn ports(&self) -> (Vec<String>, PortMap) {
-        let mode = self.asked.network_mode.as_deref().unwrap_or_default();
-        if mode == "host" || mode.starts_with("container:") {
+        let mode = self.network_mode().unwrap_or_default();
+        let published_already = self.config.network.as_ref().is_some_and(|it| it.own);
+        if published_already || mode == "host" || mode.starts_with("container:") {
             return (Vec::new(), PortMap::new());
         }
         let mut bindings = PortMap::new();
@@ -251,7 +261,7 @@ impl Making<'_> {
     /// What it is in a network that somebody made.
     fn network(&self) -> Option<NetworkingConfig> {
         let asked = self.asked;
-        let name = asked.network_mode.as_deref()?;
+        let name = self.network_mode()?;
         let of_engine = matches!(name, "default" | "bridge" | "host" | "none");
         if of_engine || name.starts_with("container:") {
             return None;

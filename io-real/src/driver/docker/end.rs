@@ -187,6 +187,7 @@ impl World {
     ) -> Result<Option<ExitResult>, Failure> {
         let failed = |trouble: Trouble| trouble.failure("cannot remove the container");
         let engine = self.engine()?;
+        self.remove_joining(&engine, ours).await.map_err(failed)?;
         let Some((id, found)) = self.find(&engine, launch, ours).await.map_err(failed)? else {
             return Ok(None);
         };

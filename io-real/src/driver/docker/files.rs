@@ -4,7 +4,7 @@
 //! the engine gets a path of the agent's own ([`super::pins`]), which must live until the container runs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bollard::models::{
     DeviceMapping, Mount, MountBindOptions, MountBindOptionsPropagationEnum, MountTmpfsOptions,
@@ -21,6 +21,7 @@ use rustix::fs::{FileType, makedev, stat};
 
 use super::pins::{Pin, Pins};
 use crate::dirs::AllocDirs;
+use crate::network::{HOSTS, RESOLV};
 
 /// Devices of the host that are its memory.
 const MEMORY: [(u32, u32); 4] = [(1, 1), (1, 2), (1, 4), (10, 144)];
@@ -32,6 +33,8 @@ pub(super) struct Dirs<'a> {
     pub(super) pins: &'a Pins,
     pub(super) launch: LaunchId,
     pub(super) selinux_label: &'a str,
+    /// The directory of the network that was made for its allocation.
+    pub(super) network: Option<PathBuf>,
 }
 
 /// What is mounted, and what must stay open until that is done.
@@ -56,6 +59,7 @@ impl Mounted {
     ) -> Result<Mounted, Failure> {
         let mut mounted = Mounted::default();
         mounted.own(dirs, task);
+        mounted.names(dirs);
         for volume in &asked.volumes {
             mounted.volume(dirs, task, asked, volume)?;
         }
@@ -86,6 +90,17 @@ impl Mounted {
         let sources = [root.join("alloc"), own.join("local"), own.join("secrets")];
         for (source, target) in sources.iter().zip(DIRS) {
             self.host(dirs, &source.to_string_lossy(), target, false, None);
+        }
+    }
+
+    /// How names are resolved, as it is said for its allocation. No task reaches these files.
+    fn names(&mut self, dirs: &Dirs<'_>) {
+        for name in [HOSTS, RESOLV] {
+            let file = dirs.network.as_ref().map(|network| network.join(name));
+            if let Some(file) = file.filter(|file| file.exists()) {
+                let target = format!("/etc/{name}");
+                self.host(dirs, &file.to_string_lossy(), &target, true, None);
+            }
         }
     }
 
@@ -250,7 +265,7 @@ fn plain(target: &str, readonly: bool) -> Mount {
     }
 }
 
-fn bind(source: &str, target: &str, readonly: bool, propagation: Option<&str>) -> Mount {
+pub(super) fn bind(source: &str, target: &str, readonly: bool, propagation: Option<&str>) -> Mount {
     use MountBindOptionsPropagationEnum as Propagation;
     let propagation = match propagation {
         Some("private") => Some(Propagation::PRIVATE),

@@ -7,6 +7,8 @@
 //! | both | the same, by the next agent |
 //! | agent in the middle of a start | the launch is `Gone`, and its half-made container is found by name and word, and removed |
 //!
+//! A container joins the network of its group by a second container, which is there while it starts ([`join`]).
+//!
 //! One connection hears of all ends ([`link`]), one for each container carries its output ([`logs`]); there is no
 //! process and no thread for either. Nothing is asked again and again.
 
@@ -21,6 +23,7 @@ mod exit;
 mod files;
 mod frames;
 mod image;
+mod join;
 mod link;
 mod logs;
 mod network;
@@ -67,6 +70,7 @@ use super::session::Opening;
 use super::{Driver, DriverStream, Inbox, Orphans};
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
+use crate::network::Networks;
 use crate::one_task::OneTask;
 use crate::stats::StatsSource;
 
@@ -85,6 +89,10 @@ struct World {
     dirs: AllocDirs,
     /// Where allocations' directories are, for the engine.
     root: PathBuf,
+    /// The networks of allocations that have their own.
+    networks: Option<Networks>,
+    /// The program that leads containers into them.
+    shim: PathBuf,
     inbox: Inbox,
     link: watch::Sender<Link>,
     /// Notified by whoever needs the engine now.
@@ -104,13 +112,14 @@ struct World {
 }
 
 impl Docker {
-    /// A driver whose tasks see the directories of `dirs`, which are below `root`.
+    /// A driver whose tasks see the directories of `dirs`, which are below `root`, and join `networks` with the help of
+    /// the program `shim`.
     pub fn new(
         settings: DockerSettings,
         records: Records,
         pins: Pins,
-        dirs: AllocDirs,
-        root: PathBuf,
+        (dirs, root): (AllocDirs, PathBuf),
+        (networks, shim): (Option<Networks>, PathBuf),
         inbox: Inbox,
     ) -> Docker {
         let world = World {
@@ -120,6 +129,8 @@ impl Docker {
             pins,
             dirs,
             root,
+            networks,
+            shim,
             inbox,
             link: watch::Sender::new(Link::New),
             wanted: Arc::default(),

@@ -1,5 +1,6 @@
 //! A container is made and started, or the one of an earlier agent is found.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use super::create::{self, Making};
 use super::engine::Engine;
 use super::files::{self, Dirs, Mounted};
 use super::image::{self, Need};
+use super::join::Joined;
 use super::logs::Output;
 use super::records::{Ours, Record};
 use super::settings::Credentials;
@@ -125,8 +127,29 @@ impl World {
         if start.is_given_up() {
             return Err(given_up());
         }
+        let joined = self
+            .join(
+                &engine,
+                (task.alloc, launch),
+                &ours,
+                &image,
+                // What the job says goes first.
+                config
+                    .network
+                    .as_ref()
+                    .filter(|_| asked.network_mode.is_none()),
+            )
+            .await?;
         let (id, _held) = self
-            .make(&engine, task, launch, &ours, &asked, &config)
+            .make(
+                &engine,
+                task,
+                launch,
+                &ours,
+                &asked,
+                &config,
+                joined.as_ref(),
+            )
             .await?;
         if start.is_given_up() {
             self.remove_quietly(&id).await;
@@ -139,6 +162,7 @@ impl World {
             .start(&id)
             .await
             .map_err(|trouble| trouble.failure("cannot start the container"))?;
+        drop(joined);
         let drained = self.collect(output);
         let found = engine.inspect(&id).await;
         let found =
@@ -223,7 +247,9 @@ impl World {
         ours: &Ours,
         asked: &Arc<DockerConfig>,
         config: &Arc<TaskConfig>,
+        joined: Option<&Joined>,
     ) -> Result<(String, Mounted), Failure> {
+        let network_mode = joined.map(Joined::mode);
         let (world, task, ours_, asked, config) = (
             self.clone(),
             task.clone(),
@@ -240,6 +266,7 @@ impl World {
                     pins: &world.pins,
                     launch,
                     selinux_label: &world.settings.selinux_label,
+                    network: world.network_dir(&task, &config),
                 };
                 let mounted = Mounted::of(&dirs, &task, &asked, &config)?;
                 let devices = files::devices(&asked, &config, container.raw_devices)?;
@@ -251,6 +278,7 @@ impl World {
                     asked: &asked,
                     config: &config,
                     container: &container,
+                    network_mode,
                 };
                 Ok((making.body(&mounted, devices)?, mounted))
             };
@@ -310,7 +338,13 @@ impl World {
         self.containers.add(launch, known);
     }
 
-    async fn remove_quietly(&self, id: &str) {
+    /// The directory of the network that was made for a task's allocation.
+    fn network_dir(&self, task: &TaskKey, config: &TaskConfig) -> Option<PathBuf> {
+        let networks = self.networks.as_ref().filter(|_| config.network.is_some());
+        networks.map(|networks| networks.path(task.alloc))
+    }
+
+    pub(super) async fn remove_quietly(&self, id: &str) {
         let removed = match self.engine() {
             Ok(engine) => engine.remove(id).await.map_err(|it| it.to_string()),
             Err(failure) => Err(failure.message),

@@ -402,6 +402,8 @@ fn limits(config: &TaskConfig) -> Limits {
     let some = |bytes: u64| (bytes > 0).then_some(bytes);
     Limits {
         cpu_shares: some(config.cpu_shares).map(|shares| shares.max(2)),
+        cpu_quota: (config.cpu_quota)
+            .and_then(|it| Some((it.quota, u64::try_from(it.period).ok()?))),
         memory_max: some(config.memory_limit),
         memory_reserved: some(config.memory_reserved),
         no_swap: false,
