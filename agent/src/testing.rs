@@ -301,6 +301,7 @@ impl World {
             Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Check(_)
             | Effect::Node(_)
+            | Effect::Server(_)
             | Effect::Forget(..)
             | Effect::Stopped => Vec::new(),
             Effect::Reply(id, reply) => {

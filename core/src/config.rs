@@ -134,6 +134,17 @@ pub struct Config {
     /// The plugins that have devices.
     #[serde(default)]
     pub device_plugins: Vec<Arc<str>>,
+    /// The cluster whose client this node is; none if it is on its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterConfig>,
+}
+
+/// A cluster, as its node has to know it. Where its servers are and which secret the node has is the business of
+/// whoever carries out calls; region, data centre, pool and the address of the node's API are those of [`Node`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ClusterConfig {
+    /// The version of Nomad that the node is compatible with, which jobs' implicit constraints look at.
+    pub version: Arc<str>,
 }
 
 fn as_many_children_as_ever() -> usize {
@@ -299,6 +310,7 @@ impl Config {
             probes: Vec::new(),
             drivers: Vec::new(),
             device_plugins: Vec::new(),
+            cluster: None,
         }
     }
 }

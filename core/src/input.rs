@@ -4,6 +4,8 @@
 //! Inputs of one source arrive in order; across sources no order is leased. Each answer names the
 //! operation that it belongs to, and the launch where there is one.
 
+mod server;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::model::device::{DeviceNode, Mount};
 use crate::model::remote::Remote;
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
+pub use server::ServerInput;
 
 /// What a driver says of a task. Each launch ends with at most one `Exited`; the core does not
 /// rely on it.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::CallKind;
 use crate::ids::{AllocId, TaskKey, VolumeId};
 use crate::op::Op;
 use crate::time::{Instant, Span};
@@ -33,6 +34,8 @@ pub enum Owner {
     Alloc(AllocId),
     /// Whoever knows the machine.
     Machine,
+    /// Whoever speaks with the servers of the cluster.
+    Server,
 }
 
 impl Owner {
@@ -41,7 +44,7 @@ impl Owner {
         match self {
             Owner::Task(key) => Some(key.alloc),
             Owner::Alloc(alloc) => Some(*alloc),
-            Owner::Machine => None,
+            Owner::Machine | Owner::Server => None,
         }
     }
 }
@@ -83,6 +86,8 @@ pub enum Purpose {
     TimeZone(Arc<str>),
     /// The directory of this volume.
     Volume(VolumeId),
+    /// A call to the servers.
+    Call(CallKind),
 }
 
 impl Purpose {

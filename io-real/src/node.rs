@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drover_core::agent::{Agent, Input};
+use drover_core::cluster::{CallError, CallErrorKind};
 use drover_core::config::Config;
-use drover_core::effect::{Effect, NodeEffect, Reply, StoreEffect};
+use drover_core::effect::{Effect, NodeEffect, Reply, ServerEffect, StoreEffect};
 use drover_core::ids::{RequestId, TaskKey};
-use drover_core::input::{NodeInput, StoreInput};
+use drover_core::input::{NodeInput, ServerInput, StoreInput};
 use drover_core::op::Failure;
 use drover_core::store::Saved;
 use drover_core::time::Now;
@@ -278,6 +279,7 @@ impl Node {
             }
             Effect::Check(effect) => self.checks.carry_out(effect),
             Effect::Node(effect) => self.query_machine(&effect),
+            Effect::Server(effect) => self.call_servers(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 self.request_inbox.committed(self.agent.view(), &batch);
                 let inbox = self.inbox.clone();
@@ -309,6 +311,19 @@ impl Node {
     fn driver(&self, name: &str) -> Option<Arc<dyn Driver>> {
         let own = self.drivers.get(name).cloned();
         own.or_else(|| Some(Arc::new(self.plugins.driver(name)?)))
+    }
+
+    /// There is nobody yet who reaches servers, and no agent is configured to be in a cluster.
+    fn call_servers(&self, effect: &ServerEffect) {
+        if let ServerEffect::Call { op, .. } = effect {
+            let error = CallError {
+                kind: CallErrorKind::NoServers,
+                message: "this agent reaches no servers".to_owned(),
+            };
+            let (op, result) = (*op, Err(error));
+            let answer = ServerInput::Answered { op, result };
+            self.inbox.deliver(Input::Server(answer));
+        }
     }
 
     /// Begins what is asked about the machine.

@@ -86,6 +86,7 @@ impl Coverage {
                 self.reach("agent", "lives", what);
             }
             Some(Input::Node(report)) => self.node(agent, report),
+            Some(Input::Server(_)) => self.reach("server", "any", "input"),
             None => self.timer(agent),
         }
     }
@@ -102,6 +103,7 @@ impl Coverage {
             | Effect::Hook(_)
             | Effect::Check(_)
             | Effect::Node(_)
+            | Effect::Server(_)
             | Effect::Store(_)
             | Effect::Notify(Notification::Index(_) | Notification::Notice(_))
             | Effect::Stopped => {}
@@ -216,6 +218,7 @@ impl Coverage {
             }
             Owner::Alloc(id) => self.alloc(alloc(*id), what),
             Owner::Machine => self.reach("machine", "any", what),
+            Owner::Server => self.reach("server", "any", what),
         }
     }
 
@@ -245,6 +248,7 @@ impl Coverage {
             }
             Some((_, TimerName::Operation(op))) => self.operation(agent, op),
             Some((_, TimerName::Machine)) => self.reach("machine", "any", "time"),
+            Some((_, TimerName::Server(_))) => self.reach("server", "any", "time"),
             None => {}
         }
     }
@@ -340,7 +344,8 @@ fn overdue(purpose: &Purpose) -> &'static str {
         | Purpose::Devices(_)
         | Purpose::DiskUsage
         | Purpose::TimeZone(_)
-        | Purpose::Volume(_) => "time",
+        | Purpose::Volume(_)
+        | Purpose::Call(_) => "time",
     }
 }
 

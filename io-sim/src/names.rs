@@ -42,6 +42,7 @@ impl Names {
             Effect::Check(_)
             | Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Node(_)
+            | Effect::Server(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
             | Effect::Notify(Notification::Index(_) | Notification::Notice(_))

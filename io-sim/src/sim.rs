@@ -63,6 +63,7 @@ fn mark_of(effect: &Effect, deep: bool) -> u64 {
         | Effect::Hook(_)
         | Effect::Check(_)
         | Effect::Node(_)
+        | Effect::Server(_)
         | Effect::Reply(..)
         | Effect::Notify(_)
         | Effect::Stopped => hash_of(effect),

@@ -383,7 +383,8 @@ impl World {
             Effect::Check(effect) => self.ask_service(&effect),
             Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
-            Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}
+            // The agents of these worlds are in no cluster.
+            Effect::Server(_) | Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}
         }
     }
 
@@ -551,6 +552,7 @@ impl World {
             | Key::Node
             | Key::Volume(_)
             | Key::Namespace(_)
+            | Key::Server
             | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();

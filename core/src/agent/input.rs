@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::requests::Request;
 use crate::ids::{RequestId, TaskKey};
 use crate::input::{
-    CheckInput, DriverInput, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
+    CheckInput, DriverInput, HookInput, NodeInput, ServerInput, ShutdownMode, StoreInput,
+    TemplateInput,
 };
 
 /// One thing that happened outside.
@@ -26,6 +27,8 @@ pub enum Input {
     Request(RequestId, Request),
     /// The node learned something of itself.
     Node(NodeInput),
+    /// The servers of the cluster say something.
+    Server(ServerInput),
     /// The agent shall end.
     Shutdown(ShutdownMode),
 }

@@ -153,6 +153,15 @@ impl Machine {
             || self.devices.awaits_first_report()
     }
 
+    /// Whether all is known that a scheduler reads: what the machine has, its drivers and its devices. Names that
+    /// it has elsewhere may still come.
+    pub(super) fn is_known(&self) -> bool {
+        self.fingerprints.is_fingerprinted()
+            && self.fingerprints.plugins_reported()
+            && !self.drivers.awaits_first_report()
+            && !self.devices.awaits_first_report()
+    }
+
     pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> MachineChange {
         let op = input.op();
         let operations = &mut cx.shared.operations;
@@ -245,7 +254,8 @@ impl Machine {
             | Purpose::Hook
             | Purpose::MoveDisk
             | Purpose::Templates
-            | Purpose::Check => Changed::default(),
+            | Purpose::Check
+            | Purpose::Call(_) => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
         (report.collect, report.zones) = (check, zones);

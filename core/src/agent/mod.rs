@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod awaited_services;
+mod cluster;
 mod collected;
 mod collection;
 mod disk_pressure;
@@ -36,7 +37,7 @@ pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanation, Waiting};
 pub use input::Input;
 pub use machine::Machine;
-pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};
+pub use pending::{AllocWait, Awaiting, JobWait, Pending, ServersWait, TaskWait, Wait};
 pub use periodic::{ON_TIME, PeriodicView};
 pub use plugins::{Condition, Listened};
 pub use services::{Registration, choose};
@@ -53,6 +54,7 @@ use crate::ledger::Ledger;
 use crate::local::Local;
 use crate::op::Op;
 use crate::operations::{Operation, Owner};
+use crate::server::{Server, ServerTimer};
 use crate::store::Saved;
 use crate::store::record::AllocRecord;
 use crate::time::{Instant, Now};
@@ -85,6 +87,12 @@ pub struct Agent {
     launches: Launches,
     #[serde(default, skip_serializing_if = "NodeLife::is_default")]
     node_life: NodeLife,
+    /// The node's life in a cluster, if it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<Server>,
+    /// Whether the servers may have to know something else of the node.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    node_changed: bool,
 }
 
 /// Why [`Agent::poll_timeout`] wants to be called back.
@@ -108,6 +116,8 @@ pub enum TimerName {
     Operation(Op),
     /// One of an allocation.
     Alloc(AllocId, AllocTimer),
+    /// The servers of the cluster are to hear something.
+    Server(ServerTimer),
 }
 
 impl Agent {
@@ -144,6 +154,8 @@ impl Agent {
             machine: Machine::default(),
             launches: Launches::default(),
             node_life: NodeLife::default(),
+            server: None,
+            node_changed: false,
         };
         agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
         agent.check_machine(now);
@@ -204,6 +216,7 @@ impl Agent {
             }
             Input::Request(request, what) => touched = self.on_request(now, request, &what),
             Input::Node(input) => touched = self.on_node(now, input),
+            Input::Server(input) => self.on_server(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
@@ -308,6 +321,8 @@ impl Agent {
         let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
         let garbage = self.garbage_due().map(|at| (at, TimerName::Garbage));
         let drain = self.node_life.deadline().map(|at| (at, TimerName::Drain));
+        let server = self.server.as_ref().and_then(Server::deadline);
+        let server = server.map(|(at, timer)| (at, TimerName::Server(timer)));
         store
             .into_iter()
             .chain(machine)
@@ -318,6 +333,7 @@ impl Agent {
             .chain(progress)
             .chain(operation)
             .chain(alloc)
+            .chain(server)
             .min_by_key(|(at, _)| *at)
     }
 
@@ -362,6 +378,11 @@ impl Agent {
                     let change = self.machine.on_overdue(&mut cx, op, purpose);
                     touched.extend(self.learn(now, change));
                 }
+                Owner::Server => {
+                    if let Some(server) = &mut self.server {
+                        server.on_overdue(&mut cx, purpose);
+                    }
+                }
             }
         }
         touched
@@ -385,6 +406,7 @@ impl Agent {
 
     /// Reports on the machine are written down, and whoever waits for them goes on.
     fn learn(&mut self, now: Now, change: machine::MachineChange) -> BTreeSet<AllocId> {
+        self.node_changed |= change.places || change.visible || change.fingerprinted;
         if change.places {
             self.machine.describe(&mut self.config.node);
             self.local.mark_blocked();
@@ -464,6 +486,7 @@ impl Agent {
                 break;
             }
         }
+        self.call_servers(now);
         self.end_step(now);
     }
 

@@ -134,6 +134,7 @@ impl Agent {
             }
         }
         self.config.node.meta = meta;
+        self.node_changed = true;
     }
 
     /// The node takes new allocations from now on, or does not.

@@ -41,12 +41,24 @@ pub enum Wait {
     Node,
     /// The drain of the node, for the allocations that are left to end.
     Drain,
+    /// The node, for the servers of its cluster.
+    Servers(ServersWait),
     /// A job.
     Job(JobKey, JobWait),
     /// An allocation.
     Alloc(AllocId, AllocWait),
     /// A task.
     Task(TaskKey, TaskWait),
+}
+
+/// What a node waits for of the servers of its cluster. That the next heartbeat comes, and that something is watched,
+/// is rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ServersWait {
+    /// To be registered as it is.
+    Registration,
+    /// To be ready in their eyes.
+    Heartbeat,
 }
 
 /// What a job waits for.
@@ -128,6 +140,7 @@ impl fmt::Display for Wait {
                 "the node waits for a report of a probe, a driver or a plugin, or for a volume",
             ),
             Wait::Drain => f.write_str("the drain of the node waits for allocations to end"),
+            Wait::Servers(wait) => write!(f, "the node waits for {wait}"),
             Wait::Job(key, wait) => write!(f, "job {key} waits for {wait}"),
             Wait::Alloc(id, wait) => write!(f, "alloc {} waits for {wait}", id.short()),
             Wait::Task(key, wait) => {
@@ -135,6 +148,15 @@ impl fmt::Display for Wait {
                 write!(f, "alloc {alloc} task {task} waits for {wait}")
             }
         }
+    }
+}
+
+impl fmt::Display for ServersWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ServersWait::Registration => "its registration at the servers",
+            ServersWait::Heartbeat => "an answer of the servers to its heartbeat",
+        })
     }
 }
 
@@ -197,6 +219,9 @@ impl Agent {
         }
         if self.node_life.record.drain.is_some() {
             pending.add(Wait::Drain, self.node_life.deadline());
+        }
+        for (wait, until) in self.waits_for_servers() {
+            pending.add(Wait::Servers(wait), until);
         }
         for key in self.local.jobs.keys() {
             for (wait, until) in self.waits_of_job(key) {

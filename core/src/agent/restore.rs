@@ -44,6 +44,7 @@ impl Agent {
         self.restore_disks(saved);
         self.restore_launches(saved, now);
         self.restore_node(saved, now);
+        self.restore_server(saved, now);
         self.follow_scheduler_config();
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
@@ -184,7 +185,10 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
     let namespaces = saved.namespaces.iter();
     let namespaces =
         namespaces.map(|(k, one)| (Key::Namespace(k.clone()), Record::Namespace(one.clone())));
+    let server = saved.server.iter();
+    let server = server.map(|one| (Key::Server, Record::Server(one.clone())));
     meta.chain(node)
+        .chain(server)
         .chain(volumes)
         .chain(namespaces)
         .chain(jobs)

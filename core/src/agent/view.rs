@@ -28,6 +28,7 @@ use crate::op::Op;
 use crate::operations::{Operation, Operations};
 use crate::scheduler::DryRun;
 use crate::scheduler::gc_snapshot::job_status;
+use crate::server::Server;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::namespace::NamespaceRecord;
@@ -78,6 +79,11 @@ impl<'a> View<'a> {
     /// The operator's keys of this node, as its configuration gives them.
     pub fn configured_meta(self) -> &'a BTreeMap<String, String> {
         &self.agent.node_life.configured_meta
+    }
+
+    /// The node's life in a cluster, if it is in one.
+    pub fn server(self) -> Option<&'a Server> {
+        self.agent.server.as_ref()
     }
 
     /// What is known of the machine.

@@ -2,6 +2,7 @@
 
 mod check;
 pub mod request;
+mod server;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::store::{Batch, CommitId};
 use crate::work::HookWork;
 pub use check::{CheckEffect, Probe, ProbeKind};
 pub use request::{DriverEffect, Program, TaskConfig, TaskNetwork};
+pub use server::ServerEffect;
 
 /// One thing to do outside. Doing it never blocks the core.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +36,8 @@ pub enum Effect {
     Check(CheckEffect),
     /// For whoever knows the machine.
     Node(NodeEffect),
+    /// For whoever reaches the servers of the cluster.
+    Server(ServerEffect),
     /// For the store.
     Store(StoreEffect),
     /// An answer to who asked.
@@ -53,6 +57,7 @@ impl Effect {
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
             Effect::Check(effect) => Some(effect.op()),
             Effect::Node(effect) => Some(effect.op()),
+            Effect::Server(effect) => effect.op(),
             Effect::Forget(..)
             | Effect::Store(_)
             | Effect::Reply(..)

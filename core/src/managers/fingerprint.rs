@@ -140,6 +140,12 @@ impl Fingerprints {
         self.probes.iter().all(|probe| probe.has_reported)
     }
 
+    /// Whether all probes that look for plugins have had their time.
+    pub fn plugins_reported(&self) -> bool {
+        let mut plugins = (self.probes.iter()).filter(|probe| probe.name().starts_with("plugin "));
+        plugins.all(|probe| probe.has_reported)
+    }
+
     /// What all probes know together; where two speak of one thing, the later in the
     /// configuration's order counts.
     pub fn attributes(&self) -> impl Iterator<Item = (&String, &String)> {

@@ -44,6 +44,7 @@ pub mod processors;
 pub mod remote;
 pub mod scaling;
 pub mod scheduler;
+pub mod secret;
 pub mod service;
 pub mod submission;
 pub mod task;

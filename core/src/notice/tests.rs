@@ -281,6 +281,7 @@ fn disk(agent: &mut Agent, percent: &[u8]) -> (Vec<Event>, usize) {
                 | Effect::Hook(_)
                 | Effect::Check(_)
                 | Effect::Node(_)
+                | Effect::Server(_)
                 | Effect::Store(_)
                 | Effect::Reply(..)
                 | Effect::Notify(_)

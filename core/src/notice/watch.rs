@@ -84,7 +84,8 @@ impl Watch {
                     | Key::Periodic(_)
                     | Key::Node
                     | Key::Volume(_)
-                    | Key::Namespace(_),
+                    | Key::Namespace(_)
+                    | Key::Server,
                     _,
                 ) => {}
             }

@@ -37,6 +37,7 @@ use crate::store::namespace::NamespaceRecord;
 use crate::store::node::NodeRecord;
 use crate::store::periodic::PeriodicRecord;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
+use crate::store::server::ServerRecord;
 use crate::store::volume::VolumeRecord;
 
 pub mod collected;
@@ -46,6 +47,7 @@ pub mod namespace;
 pub mod node;
 pub mod periodic;
 pub mod record;
+pub mod server;
 pub mod volume;
 
 /// The layout of the records that this version writes.
@@ -88,6 +90,8 @@ pub enum Key {
     Volume(VolumeId),
     /// A namespace that somebody made or described.
     Namespace(Arc<str>),
+    /// The node's life in a cluster.
+    Server,
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -122,6 +126,8 @@ pub enum Record {
     Volume(Arc<VolumeRecord>),
     /// A namespace that somebody made or described.
     Namespace(Arc<NamespaceRecord>),
+    /// The node's life in a cluster.
+    Server(Arc<ServerRecord>),
 }
 
 /// What concerns the node as a whole.
@@ -188,6 +194,9 @@ pub struct Saved {
     /// Namespaces that somebody made or described.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namespaces: BTreeMap<Arc<str>, Arc<NamespaceRecord>>,
+    /// The node's life in a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Arc<ServerRecord>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -203,6 +212,7 @@ impl Saved {
             match record {
                 Record::Meta(meta) => saved.meta = Some(meta),
                 Record::Node(node) => saved.node = Some(node),
+                Record::Server(server) => saved.server = Some(server),
                 Record::Volume(volume) => {
                     saved.volumes.insert(volume.id, volume);
                 }

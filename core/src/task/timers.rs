@@ -89,6 +89,7 @@ impl TaskRunner {
             | Purpose::Devices(_)
             | Purpose::DiskUsage
             | Purpose::TimeZone(_)
+            | Purpose::Call(_)
             | Purpose::Volume(_) => {}
         }
     }

@@ -42,6 +42,7 @@ pub(super) fn key_text(key: &Key) -> String {
             format!("submission/{namespace}{SEPARATOR}{id}{SEPARATOR}{version}")
         }
         Key::Node => "node".to_owned(),
+        Key::Server => "server".to_owned(),
         Key::Volume(id) => format!("volume/{id}"),
         Key::Namespace(name) => format!("namespace/{name}"),
         Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
@@ -64,6 +65,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Submission(record) => serde_json::to_vec(record),
         Record::Periodic(record) => serde_json::to_vec(record),
         Record::Node(record) => serde_json::to_vec(record),
+        Record::Server(record) => serde_json::to_vec(record),
         Record::Volume(record) => serde_json::to_vec(record),
         Record::Namespace(record) => serde_json::to_vec(record),
     };
@@ -79,6 +81,7 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
     Ok(match (kind, parts) {
         ("meta", None) => Key::Meta,
         ("node", None) => Key::Node,
+        ("server", None) => Key::Server,
         ("namespace", None) => Key::Namespace(rest.into()),
         ("volume", None) => Key::Volume(rest.parse().map_err(id_error)?),
         ("job", Some((namespace, id))) => Key::Job(JobKey {
@@ -149,6 +152,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Submission(..) => Record::Submission(json(value)?),
         Key::Periodic(_) => Record::Periodic(json(value)?),
         Key::Node => Record::Node(json(value)?),
+        Key::Server => Record::Server(json(value)?),
         Key::Volume(_) => Record::Volume(json(value)?),
         Key::Namespace(_) => Record::Namespace(json(value)?),
     })

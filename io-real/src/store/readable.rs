@@ -43,8 +43,10 @@ pub fn readable(
         let text = codec::encode(&record).map_err(unreadable)?;
         let mut record: Value =
             serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
-        if let (Key::Variable(_), Some(fields)) = (&key, record.as_object_mut()) {
-            fields.remove("items");
+        match (&key, record.as_object_mut()) {
+            (Key::Variable(_), Some(fields)) => drop(fields.remove("items")),
+            (Key::Server, Some(fields)) => drop(fields.remove("identity")),
+            _ => {}
         }
         let name = String::from_utf8_lossy(name).replace(codec::SEPARATOR, "/");
         let (kind, name) = name.split_once('/').unwrap_or((&name, ""));

@@ -343,7 +343,7 @@ impl Checker {
                 self.launched.called_back(agent);
                 self.draining.called_back(world);
             }
-            Some(Input::Check(_)) => {}
+            Some(Input::Check(_) | Input::Server(_)) => {}
         }
     }
 
@@ -385,7 +385,7 @@ impl Checker {
             }
             Effect::Notify(Notification::Index(index)) => self.broadcast_never_goes_back(*index),
             Effect::Notify(Notification::Notice(notice)) => self.disk_pressure_is_told_once(notice),
-            Effect::Reply(RequestId(0), _) => Ok(()),
+            Effect::Server(_) | Effect::Reply(RequestId(0), _) => Ok(()),
             Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
         }

@@ -119,6 +119,7 @@ impl Checker {
             Wait::Node => one.until.is_some_and(|until| until > world.at),
             // What it waits for has a property of its own.
             Wait::Drain => true,
+            Wait::Servers(_) => false,
             Wait::Job(_, JobWait::Placement | JobWait::Reschedule) => true,
             // What is known of its zone came to an end just now.
             Wait::Job(_, JobWait::TimeZone) => asks,

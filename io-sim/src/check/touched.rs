@@ -60,7 +60,7 @@ impl Touched {
             Some(Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who could not be placed may have one now.
-            Some(Input::Node(_)) => self.everything(),
+            Some(Input::Node(_) | Input::Server(_)) => self.everything(),
             // Several may be due at once, of which only the first has its name here.
             None => self.everything(),
         }
@@ -87,6 +87,7 @@ impl Touched {
             Effect::Check(_)
             | Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Node(_)
+            | Effect::Server(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
             | Effect::Notify(Notification::Index(_) | Notification::Notice(_))
@@ -125,6 +126,7 @@ impl Touched {
             | Key::Node
             | Key::Volume(_)
             | Key::Namespace(_)
+            | Key::Server
             | Key::Variable(_) => None,
         }));
     }

@@ -81,7 +81,7 @@ impl Checker {
         let (mut node, mut allocs, mut tasks) = (false, BTreeSet::new(), BTreeSet::new());
         for one in &pending.awaiting {
             match &one.wait {
-                Wait::Store | Wait::Drain | Wait::Job(..) => {}
+                Wait::Store | Wait::Drain | Wait::Servers(_) | Wait::Job(..) => {}
                 Wait::Node => node = true,
                 Wait::Alloc(id, _) => drop(allocs.insert(*id)),
                 Wait::Task(key, _) => drop(tasks.insert(key)),

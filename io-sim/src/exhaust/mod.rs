@@ -251,6 +251,7 @@ impl Sim {
             | Record::Node(_)
             | Record::Volume(_)
             | Record::Namespace(_)
+            | Record::Server(_)
             | Record::Disk(_)
             | Record::Submission(_)
             | Record::Alloc(_) => None,

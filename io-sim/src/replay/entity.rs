@@ -203,6 +203,7 @@ impl Entity {
             | Effect::Hook(_)
             | Effect::Check(_)
             | Effect::Node(_)
+            | Effect::Server(_)
             | Effect::Reply(..)
             | Effect::Notify(_)
             | Effect::Stopped => self.is_in(effect),

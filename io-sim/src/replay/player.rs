@@ -236,6 +236,7 @@ pub fn outcome(effects: &[Effect], agent: Option<&Agent>) -> Outcome {
         | Effect::Hook(_)
         | Effect::Check(_)
         | Effect::Node(_)
+        | Effect::Server(_)
         | Effect::Reply(..)
         | Effect::Notify(_)
         | Effect::Stopped => None,

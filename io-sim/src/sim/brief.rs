@@ -48,6 +48,7 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             format!("{} {}", request.0, asks(names, asked)),
         ),
         Some(Input::Node(report)) => (Column::Agent, words(report)),
+        Some(Input::Server(report)) => (Column::Agent, words(report)),
         Some(Input::Template(key, report)) => (Column::Of(names.task(key)), words(report)),
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
@@ -86,6 +87,7 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
             None => (Column::Agent, "timer".to_owned()),
         },
         Some((_, TimerName::Machine)) => (Column::Agent, "timer of the machine".to_owned()),
+        Some((_, TimerName::Server(timer))) => (Column::Agent, format!("timer {timer:?}")),
         None => (Column::Agent, "timer".to_owned()),
     }
 }
@@ -94,7 +96,7 @@ fn owner(names: &Names, owner: &Owner) -> Column {
     match owner {
         Owner::Task(key) => Column::Of(names.task(key)),
         Owner::Alloc(id) => Column::Of(names.alloc(*id)),
-        Owner::Machine => Column::Agent,
+        Owner::Machine | Owner::Server => Column::Agent,
     }
 }
 
@@ -165,6 +167,7 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
             (Column::Agent, format!("cancel check {}", op.0))
         }
         Effect::Node(effect) => (Column::Agent, words(effect)),
+        Effect::Server(effect) => (Column::Agent, words(effect)),
         Effect::Forget(_, launch) => {
             let name = names.known_launch(*launch);
             let task = name.rsplit_once('#').map_or(&*name, |(task, _)| task);
@@ -237,6 +240,7 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Task(id, name), _) => format!("{}/{name} removed", names.alloc(*id)),
         (Key::Meta, _) => "meta".to_owned(),
         (Key::Node, _) => "node".to_owned(),
+        (Key::Server, _) => "the node in its cluster".to_owned(),
         (Key::Volume(id), Some(Record::Volume(volume))) => {
             format!("volume {} {}", id.short(), volume.state.as_str())
         }

@@ -106,7 +106,7 @@ impl Sim {
         });
         let awaits = |wait: &Wait| match wait {
             Wait::Alloc(id, _) | Wait::Task(TaskKey { alloc: id, .. }, _) => is_batch(*id),
-            Wait::Job(..) | Wait::Node | Wait::Drain | Wait::Store => false,
+            Wait::Job(..) | Wait::Node | Wait::Drain | Wait::Servers(_) | Wait::Store => false,
         };
         let pending = agent.pending();
         ends || pending.awaiting.iter().any(|one| awaits(&one.wait))

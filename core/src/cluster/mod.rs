@@ -1,0 +1,145 @@
+//! What a node and the servers of its cluster say to each other, as values: calls, answers, and why there is none.
+//!
+//! The node is always the one that calls. Each call has a number and a deadline as every operation; whoever carries
+//! it out chooses the server, puts it into the protocol's form, and reports one answer. What a node decides about
+//! its calls is in [`crate::server`].
+
+mod node;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use node::{ClientDriver, ClientNode, ReservedResources};
+
+use crate::model::drain::Eligibility;
+use crate::model::node::NodeEvent;
+use crate::model::secret::Secret;
+use crate::time::Span;
+
+/// By what servers know who calls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Credentials {
+    /// Nothing: the node is not known yet. An introduction token may take its place.
+    None,
+    /// The node's own secret, which whoever carries out calls knows.
+    NodeSecret,
+    /// The identity that servers signed for the node.
+    Identity(Secret),
+}
+
+/// What a node asks of servers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Call {
+    /// To know the node as it is now, whole: what is not in it is forgotten.
+    Register(Arc<ClientNode>),
+    /// To know that the node is alive and ready.
+    Heartbeat {
+        /// Whether a new identity is wanted, however long the present one is valid.
+        renew_identity: bool,
+    },
+    /// To keep these events of the node.
+    EmitEvents(Vec<NodeEvent>),
+}
+
+impl Call {
+    /// Which kind of call it is.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Call::Register(_) => CallKind::Register,
+            Call::Heartbeat { .. } => CallKind::Heartbeat,
+            Call::EmitEvents(_) => CallKind::EmitEvents,
+        }
+    }
+}
+
+/// The kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum CallKind {
+    /// [`Call::Register`].
+    Register,
+    /// [`Call::Heartbeat`].
+    Heartbeat,
+    /// [`Call::EmitEvents`].
+    EmitEvents,
+}
+
+impl CallKind {
+    /// The kind in a few words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallKind::Register => "registration",
+            CallKind::Heartbeat => "heartbeat",
+            CallKind::EmitEvents => "node events",
+        }
+    }
+}
+
+/// What servers answer to a call that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Answer {
+    /// To a registration.
+    Registered(NodeReply),
+    /// To a heartbeat.
+    Heartbeat(NodeReply),
+    /// To events.
+    EventsKept,
+}
+
+impl Answer {
+    /// To which kind of call it is an answer.
+    pub fn answers(&self) -> CallKind {
+        match self {
+            Answer::Registered(_) => CallKind::Register,
+            Answer::Heartbeat(_) => CallKind::Heartbeat,
+            Answer::EventsKept => CallKind::EmitEvents,
+        }
+    }
+}
+
+/// What servers say of a node that registers or beats.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NodeReply {
+    /// How long the node counts as alive without another heartbeat.
+    pub heartbeat_ttl: Span,
+    /// The addresses of all servers that there are. If there is none, the reply is worth nothing.
+    pub servers: Vec<Arc<str>>,
+    /// Whether the node gets new allocations; as before if none.
+    pub eligibility: Option<Eligibility>,
+    /// A new identity; the present one stays if none.
+    pub identity: Option<Secret>,
+}
+
+/// Why a call did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallError {
+    /// Which kind of failure it is: that decides what follows.
+    pub kind: CallErrorKind,
+    /// What happened, for people.
+    pub message: String,
+}
+
+/// The kinds of failures that differ in what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum CallErrorKind {
+    /// No server is known that could be asked.
+    NoServers,
+    /// The servers have no leader.
+    NoLeader,
+    /// The servers do not know this node.
+    UnknownNode,
+    /// The servers do not accept the credentials.
+    PermissionDenied,
+    /// Anything else: not reached, lost on the way, too late, refused.
+    Other,
+}
+
+impl CallError {
+    /// There was no answer in time.
+    pub fn too_late() -> CallError {
+        CallError {
+            kind: CallErrorKind::Other,
+            message: "no server answers".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Heartbeats: the servers shall know that the node is alive.
+//!
+//! - The first follows at once when the node is registered, or when an agent starts whose node was.
+//! - Each following one is sent when the time is over for which the last reply says that the node counts as alive,
+//!   and no sooner, whatever else is asked of the servers. (A reply to a registration may shorten that time: servers
+//!   count anew from there.)
+//! - One that failed is tried again by [`super::retry::heartbeat`].
+//! - Servers that do not know the node hear none until it is registered.
+
+use serde::{Deserialize, Serialize};
+
+use crate::op::Op;
+use crate::time::{Instant, Span};
+
+/// The times that are believed, whatever a reply says.
+const SHORTEST: Span = Span::secs(1);
+const LONGEST: Span = Span::secs(24 * 3600);
+
+/// When the servers heard of the node, and when they hear again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heartbeat {
+    state: State,
+    /// When the last one was acknowledged in this life of the agent.
+    last: Option<Instant>,
+    /// For how long it counts.
+    ttl: Span,
+    /// Whether the servers have the node as one that is ready.
+    ready: bool,
+    /// Whether the last one failed.
+    failing: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum State {
+    /// The node has to be registered first.
+    #[default]
+    Unregistered,
+    /// The next is sent then.
+    Due(Instant),
+    /// One is under way.
+    Asked(Op),
+}
+
+impl Heartbeat {
+    /// The servers know the node.
+    pub(super) fn registered(&mut self, now: Instant, ttl: Span) {
+        let next = match self.ready {
+            true => now + ttl.clamp(SHORTEST, LONGEST),
+            false => now,
+        };
+        self.state = match self.state {
+            State::Unregistered => State::Due(now),
+            State::Due(at) => State::Due(at.min(next)),
+            State::Asked(op) => State::Asked(op),
+        };
+    }
+
+    /// The servers do not know the node.
+    pub(super) fn forgotten(&mut self) {
+        (self.state, self.ready) = (State::Unregistered, false);
+    }
+
+    /// Whether the next is to be sent now.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|at| at <= now)
+    }
+
+    /// When the next is sent.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Due(at) => Some(at),
+            State::Unregistered | State::Asked(_) => None,
+        }
+    }
+
+    pub(super) fn asked(&mut self, op: Op) {
+        self.state = State::Asked(op);
+    }
+
+    /// Whose answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Op> {
+        match self.state {
+            State::Asked(op) => Some(op),
+            State::Unregistered | State::Due(_) => None,
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, now: Instant, ttl: Span) {
+        self.ttl = ttl.clamp(SHORTEST, LONGEST);
+        self.last = Some(now);
+        (self.ready, self.failing) = (true, false);
+        self.state = State::Due(now + self.ttl);
+    }
+
+    pub(super) fn failed(&mut self, again: Instant) {
+        self.failing = true;
+        self.state = State::Due(again);
+    }
+
+    /// Until when the last one counts.
+    pub fn counts_until(&self) -> Option<Instant> {
+        self.last.map(|last| last + self.ttl)
+    }
+
+    /// When the last one was acknowledged in this life of the agent.
+    pub fn last(&self) -> Option<Instant> {
+        self.last
+    }
+
+    /// Whether the servers have the node as one that is ready.
+    pub fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Whether the last one failed.
+    pub fn is_failing(&self) -> bool {
+        self.failing
+    }
+}

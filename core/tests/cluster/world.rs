@@ -1,0 +1,375 @@
+//! A small world around one agent: a store, a driver, hooks that succeed, and the servers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::checks::Checks;
+use crate::servers::{Reaction, Servers};
+use drover_core::agent::{Agent, Input};
+use drover_core::cluster::{Call, CallError, Credentials};
+use drover_core::config::{ClusterConfig, Config};
+use drover_core::cx::Rng;
+use drover_core::effect::{
+    DriverEffect, Effect, HookEffect, NodeEffect, ServerEffect, StoreEffect, request,
+};
+use drover_core::ids::{LaunchId, NodeId, TaskKey};
+use drover_core::input::{
+    DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, HookInput, HookOutput,
+    NodeInput, ServerInput, StoreInput,
+};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::node::Node;
+use drover_core::op::Op;
+use drover_core::store::{Key, Record, Saved};
+use drover_core::time::{Instant, Now, Span, Timestamp};
+
+/// The driver that the node has.
+pub(crate) const DRIVER: &str = "test";
+
+/// Something that happens at its time.
+#[derive(Clone, Debug)]
+enum Event {
+    /// The agent hears of it, if it is the life that asked.
+    Input(u32, Input),
+    /// A call reaches the servers.
+    Call(u32, Op, Credentials, Call),
+    /// A process ends by itself.
+    Exit(LaunchId, i32),
+    /// The agent starts again.
+    Start,
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) task: TaskKey,
+    pub(crate) exit: Option<i32>,
+}
+
+/// The world.
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) servers: Servers,
+    pub(crate) checks: Checks,
+    pub(crate) processes: BTreeMap<LaunchId, Process>,
+    disk: BTreeMap<Key, Record>,
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    life: u32,
+    /// The stream of the driver's reports.
+    driver: Option<Op>,
+    healthy: bool,
+    pub(crate) rng: Rng,
+    /// Whether nothing fails any more.
+    pub(crate) calm: bool,
+}
+
+/// One of `of`.
+pub(crate) fn dice(rng: &mut Rng, of: u64) -> u64 {
+    rng.next_u64() % of.max(1)
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        let mut world = World {
+            now: Instant(0) + Span::secs(1000),
+            agent: None,
+            servers: Servers::new(seed),
+            checks: Checks::default(),
+            processes: BTreeMap::new(),
+            disk: BTreeMap::new(),
+            events: BTreeMap::new(),
+            count: 0,
+            life: 0,
+            driver: None,
+            healthy: true,
+            rng: Rng::new(seed ^ 0x5eed),
+            calm: false,
+        };
+        world.start();
+        world
+    }
+
+    pub(crate) fn at(&self) -> Now {
+        let wall = Timestamp(0) + (self.now - Instant(0));
+        Now { at: self.now, wall }
+    }
+
+    fn start(&mut self) {
+        let node = Node {
+            id: NodeId(7),
+            name: "n1".to_owned(),
+            datacenter: "dc1".to_owned(),
+            ..Node::default()
+        };
+        let mut config = Config::new(self.rng.next_u64(), node, "/alloc");
+        config.drivers = vec![DRIVER.into()];
+        config.cluster = Some(ClusterConfig {
+            version: "2.0.5".into(),
+        });
+        let records = self.disk.iter().map(|(k, v)| (k.clone(), v.clone()));
+        let saved = Saved::from_records(records);
+        self.life += 1;
+        self.agent = Some(Agent::restore(config, saved, self.at()));
+        self.checks.agent_started(self.now);
+        self.drain();
+    }
+
+    /// The agent dies; what it asked for may go on, and its answers are nobody's.
+    pub(crate) fn crash(&mut self, back: Span) {
+        if self.agent.take().is_some() {
+            self.driver = None;
+            self.later(back, Event::Start);
+        }
+    }
+
+    /// The driver works from now on, or does not.
+    pub(crate) fn set_health(&mut self, healthy: bool) {
+        self.healthy = healthy;
+        if let Some(op) = self.driver {
+            let input = self.report(op);
+            self.input(Span::ZERO, input);
+        }
+    }
+
+    fn report(&self, op: Op) -> Input {
+        let health = match self.healthy {
+            true => DriverHealth::Healthy,
+            false => DriverHealth::Unhealthy,
+        };
+        let report = DriverReport::Fingerprint(DriverFingerprint {
+            health,
+            ..DriverFingerprint::default()
+        });
+        let driver = DRIVER.to_owned();
+        Input::Node(NodeInput::Driver { op, driver, report })
+    }
+
+    fn later(&mut self, after: Span, event: Event) {
+        self.count += 1;
+        self.events.insert((self.now + after, self.count), event);
+    }
+
+    pub(crate) fn input(&mut self, after: Span, input: Input) {
+        self.later(after, Event::Input(self.life, input));
+    }
+
+    /// A process ends by itself.
+    pub(crate) fn exit(&mut self, launch: LaunchId, code: i32) {
+        self.later(Span::ZERO, Event::Exit(launch, code));
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            let event = self.events.keys().next().map(|(at, _)| *at);
+            let timeout = self.agent.as_ref().and_then(Agent::poll_timeout);
+            let timeout = timeout.map(|(at, _)| at);
+            let servers = self.servers.deadline();
+            let all = [event, timeout, servers].into_iter().flatten();
+            let Some(next) = all.min().filter(|at| *at <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            if event == Some(next) {
+                self.next_event();
+            } else if servers == Some(next) {
+                for reaction in self.servers.time_passes(self.now) {
+                    self.react(self.life, reaction);
+                }
+            } else if let Some(agent) = &mut self.agent {
+                let wall = Timestamp(0) + (self.now - Instant(0));
+                agent.handle_timeout(Now { at: self.now, wall });
+            }
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    fn next_event(&mut self) {
+        let Some((_, event)) = self.events.pop_first() else {
+            return;
+        };
+        match event {
+            Event::Input(life, input) if life == self.life => {
+                let now = self.at();
+                if let Some(agent) = &mut self.agent {
+                    self.checks.input(now.at, agent, &input);
+                    agent.handle(now, input);
+                }
+            }
+            Event::Input(..) => {}
+            Event::Call(life, op, credentials, call) => {
+                let calm = self.calm;
+                let reactions = self.servers.call(self.now, calm, op, &credentials, call);
+                for reaction in reactions {
+                    self.react(life, reaction);
+                }
+            }
+            Event::Exit(launch, code) => {
+                let Some(process) = self.processes.get_mut(&launch) else {
+                    return;
+                };
+                if process.exit.is_none() {
+                    process.exit = Some(code);
+                    let (task, result) = (process.task.clone(), ExitResult::code(code));
+                    let input = DriverInput::Exited { launch, result };
+                    self.input(Span::ZERO, Input::Driver(task, input));
+                }
+            }
+            Event::Start => self.start(),
+        }
+    }
+
+    fn react(&mut self, life: u32, reaction: Reaction) {
+        let Reaction { after, op, result } = reaction;
+        let input = Input::Server(ServerInput::Answered { op, result });
+        self.later(after, Event::Input(life, input));
+    }
+
+    fn drain(&mut self) {
+        let mut effects = Vec::new();
+        if let Some(agent) = &mut self.agent {
+            effects.extend(core::iter::from_fn(|| agent.poll_effect()));
+        }
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        if let Some(agent) = &self.agent {
+            self.checks.step(self.now, agent);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Store(StoreEffect::Commit(id, batch)) => {
+                for (key, record) in batch.iter() {
+                    match record {
+                        Some(record) => drop(self.disk.insert(key.clone(), record.clone())),
+                        None => drop(self.disk.remove(key)),
+                    }
+                }
+                let after = Span::millis(i64::try_from(dice(&mut self.rng, 3)).unwrap_or(0));
+                self.input(after, Input::Store(StoreInput::Saved(id)));
+            }
+            Effect::Server(ServerEffect::Servers(servers)) => {
+                self.checks.servers_handed_on(servers);
+            }
+            Effect::Server(ServerEffect::Call {
+                op,
+                credentials,
+                call,
+            }) => self.call(op, credentials, call),
+            Effect::Node(NodeEffect::WatchDriver { op, .. }) => {
+                self.driver = Some(op);
+                let report = self.report(op);
+                self.input(Span::millis(5), report);
+            }
+            Effect::Hook(HookEffect::Run {
+                op, alloc, task, ..
+            }) => {
+                let result = Ok(HookOutput::default());
+                let input = HookInput {
+                    op,
+                    alloc,
+                    task,
+                    result,
+                };
+                self.input(Span::millis(1), Input::Hook(input));
+            }
+            Effect::Driver(_, task, effect) => self.drive(task, effect),
+            Effect::Forget(_, launch) => drop(self.processes.remove(&launch)),
+            Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Check(_)
+            | Effect::Node(_)
+            | Effect::Reply(..)
+            | Effect::Notify(_)
+            | Effect::Stopped => {}
+        }
+    }
+
+    fn drive(&mut self, task: TaskKey, effect: DriverEffect) {
+        let input = match effect {
+            DriverEffect::Start(request::Start { op, launch, .. }) => {
+                self.checks.started(self.now, task.alloc, &self.servers);
+                let process = Process {
+                    task: task.clone(),
+                    exit: None,
+                };
+                self.processes.insert(launch, process);
+                let network = None;
+                DriverInput::Started {
+                    op,
+                    launch,
+                    network,
+                }
+            }
+            DriverEffect::Recover(request::Recover { op, launch, .. }) => {
+                let found = match self.processes.get(&launch).map(|it| it.exit) {
+                    None => Found::NeverStarted,
+                    Some(None) => Found::Running,
+                    Some(Some(code)) => Found::Exited(ExitResult::code(code)),
+                };
+                DriverInput::Recovered {
+                    op,
+                    launch,
+                    found,
+                    network: None,
+                }
+            }
+            DriverEffect::Stop(request::Stop { op, launch, .. }) => {
+                self.exit(launch, 0);
+                let result = Ok(());
+                DriverInput::Stopped { op, launch, result }
+            }
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
+                if let Some(process) = self.processes.get_mut(&launch) {
+                    process.exit.get_or_insert(9);
+                }
+                let result = Ok(None);
+                DriverInput::Destroyed { op, launch, result }
+            }
+            DriverEffect::Signal(_) | DriverEffect::Exec(_) | DriverEffect::OpenSession(_) => {
+                return;
+            }
+        };
+        self.input(Span::millis(1), Input::Driver(task, input));
+    }
+
+    /// The call is on its way, or is lost.
+    fn call(&mut self, op: Op, credentials: Credentials, call: Call) {
+        self.checks.call(self.now, op, &call);
+        let lost = !self.calm && dice(&mut self.rng, 100) < self.servers.trouble.lost;
+        if lost {
+            // Half of them are never heard of again.
+            if dice(&mut self.rng, 2) == 0 {
+                let result = Err(CallError::too_late());
+                let input = Input::Server(ServerInput::Answered { op, result });
+                self.input(Span::millis(3), input);
+            }
+            return;
+        }
+        let after = match self.calm {
+            true => Span::millis(1),
+            false => [0, 1, 300, 2000].map(Span::millis)[self.pick(4)],
+        };
+        self.later(after, Event::Call(self.life, op, credentials, call));
+    }
+
+    fn pick(&mut self, of: u64) -> usize {
+        usize::try_from(dice(&mut self.rng, of)).unwrap_or(0)
+    }
+
+    /// Servers of which everybody knows; for tests of one story.
+    pub(crate) fn quiet() -> World {
+        let mut world = World::new(1);
+        world.calm = true;
+        world
+    }
+
+    pub(crate) fn names() -> Vec<Arc<str>> {
+        ["s1:4647", "s2:4647", "s3:4647"].map(Arc::from).into()
+    }
+}
