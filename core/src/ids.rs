@@ -208,6 +208,9 @@ pub struct Slot {
     /// 0; or 1 for the place beside that one, where a canary runs and stays.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lane: u8,
+    /// The allocation whose own it is, where servers placed that: they may place two of one name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alloc: Option<AllocId>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

@@ -29,8 +29,9 @@
 //! # The modules
 //!
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
-//! node without a cluster; [`checks`] decides about the checks of services; [`hooks`] is the pipeline of steps around a task's life; [`managers`] know the
-//! machine, and [`driver`], [`device`] and [`fingerprint`] validate what is reported of it; [`store`]
+//! node without a cluster, and [`server`] of one that is the client of a cluster, whose words are in [`cluster`];
+//! [`checks`] decides about the checks of services; [`hooks`] is the pipeline of steps around a task's life;
+//! [`managers`] know the machine, and [`driver`], [`device`] and [`fingerprint`] validate what is reported of it; [`store`]
 //! and [`ledger`] remember; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
 //! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured;
 //! [`model`] has Nomad's nouns. ARCHITECTURE.md has the map.

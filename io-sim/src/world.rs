@@ -553,6 +553,8 @@ impl World {
             | Key::Volume(_)
             | Key::Namespace(_)
             | Key::Server
+            | Key::Placed(_)
+            | Key::Reported(_)
             | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();

@@ -97,6 +97,7 @@ fn replacement_names_slot_of_previous_alloc() {
             group: GroupName::from("g"),
             index: 0,
             lane: 0,
+            alloc: None,
         });
         let waits = ungranted(sim, "web");
         let named = waits.iter().any(|it| it.claim == slot && is_of(it, holder));

@@ -95,6 +95,9 @@ impl Agent {
     /// The directory of an allocation is gone: its record stays, unless its job goes too.
     pub(super) fn keep_record(&mut self, alloc: &AllocRunner) {
         let record = alloc.record();
+        if record.of_servers {
+            return;
+        }
         let job = self.local.jobs.get(&record.job).filter(|job| !job.purge);
         if job.is_none_or(|job| job.version(record.job_version).is_none()) {
             return;

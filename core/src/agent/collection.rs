@@ -44,6 +44,8 @@ impl Agent {
         let replaced_later = local.re_evaluate_at.keys();
         let unplaced = local.blocked.keys().chain(&local.unknown);
         let allocs = self.allocs.values().map(|alloc| &**alloc.record());
+        // What servers placed stays until they drop it.
+        let allocs = allocs.filter(|alloc| !alloc.of_servers);
         GcSnapshot {
             now,
             allocs: allocs.map(|alloc| (alloc.id, alloc)).collect(),

@@ -216,7 +216,7 @@ impl Agent {
             }
             Input::Request(request, what) => touched = self.on_request(now, request, &what),
             Input::Node(input) => touched = self.on_node(now, input),
-            Input::Server(input) => self.on_server(now, input),
+            Input::Server(input) => touched = self.on_server(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
@@ -266,6 +266,7 @@ impl Agent {
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
         touched.extend(self.check_machine(now));
+        touched.extend(self.stop_out_of_contact(now));
         while let Some((at, id)) = self.queue.first().copied()
             && at <= now.at
         {
@@ -378,11 +379,7 @@ impl Agent {
                     let change = self.machine.on_overdue(&mut cx, op, purpose);
                     touched.extend(self.learn(now, change));
                 }
-                Owner::Server => {
-                    if let Some(server) = &mut self.server {
-                        server.on_overdue(&mut cx, purpose);
-                    }
-                }
+                Owner::Server => self.call_is_overdue(now, purpose),
             }
         }
         touched
@@ -553,8 +550,14 @@ impl Agent {
             self.shared.operations.end_all(of_it);
             self.machine.disk_pressure.on_removed(id);
             self.set_timer(id, None);
+            if before.of_servers {
+                self.forget_placed(now, id);
+            }
         } else {
             self.set_timer(id, deadline.map(|(at, _)| at));
+            if before.of_servers {
+                self.note_placed(now, id);
+            }
         }
         if gone || concerns_job {
             self.alloc_changed(now, &before, gone);

@@ -245,7 +245,9 @@ impl Agent {
             forced: self.node_life.forced,
             ignore_system_jobs: drain.spec.ignore_system_jobs,
         };
-        let drained = self.allocs.values().map(|alloc| Drained {
+        // What servers placed they move themselves.
+        let own = (self.allocs.values()).filter(|alloc| !alloc.record().of_servers);
+        let drained = own.map(|alloc| Drained {
             record: alloc.record(),
             job: alloc.job(),
             is_gone: alloc.is_gone(),

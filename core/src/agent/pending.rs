@@ -59,6 +59,10 @@ pub enum ServersWait {
     Registration,
     /// To be ready in their eyes.
     Heartbeat,
+    /// To have the allocations that they placed here, or to know for sure that they dropped some.
+    Allocations,
+    /// To have told what became of allocations.
+    Reports,
 }
 
 /// What a job waits for.
@@ -156,6 +160,8 @@ impl fmt::Display for ServersWait {
         f.write_str(match self {
             ServersWait::Registration => "its registration at the servers",
             ServersWait::Heartbeat => "an answer of the servers to its heartbeat",
+            ServersWait::Allocations => "the allocations that the servers placed on it",
+            ServersWait::Reports => "an answer of the servers to what became of allocations",
         })
     }
 }

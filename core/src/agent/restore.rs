@@ -26,7 +26,7 @@ impl Agent {
             index: saved.meta.as_ref().map_or(0, |meta| meta.index),
         };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
-        for record in saved.allocs.values() {
+        for record in saved.allocs.values().filter(|it| !it.of_servers) {
             let job = self.local.jobs.get(&record.job);
             let Some(job) = job.and_then(|job| job.version(record.job_version)) else {
                 continue;
@@ -39,6 +39,7 @@ impl Agent {
                 .insert(record.id);
             self.allocs.insert(record.id, runner);
         }
+        self.restore_placed(saved, now);
         self.restore_collected(saved);
         self.restore_volumes(saved, now);
         self.restore_disks(saved);
@@ -187,8 +188,14 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         namespaces.map(|(k, one)| (Key::Namespace(k.clone()), Record::Namespace(one.clone())));
     let server = saved.server.iter();
     let server = server.map(|one| (Key::Server, Record::Server(one.clone())));
+    let placed = saved.placed.iter();
+    let placed = placed.map(|(id, one)| (Key::Placed(*id), Record::Placed(one.clone())));
+    let reported = saved.reported.iter();
+    let reported = reported.map(|(id, one)| (Key::Reported(*id), Record::Reported(one.clone())));
     meta.chain(node)
         .chain(server)
+        .chain(placed)
+        .chain(reported)
         .chain(volumes)
         .chain(namespaces)
         .chain(jobs)

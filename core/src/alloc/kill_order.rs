@@ -17,6 +17,9 @@ pub struct KillOrder {
     step: Step,
     reason: Option<String>,
     poststop_too: bool,
+    /// Whether tasks do not wait for their shutdown delays.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub(super) at_once: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,6 +43,7 @@ impl KillOrder {
             step,
             reason,
             poststop_too,
+            at_once: false,
         }
     }
 
@@ -96,6 +100,7 @@ impl KillOrder {
                 Kill {
                     reason: self.reason.clone(),
                     fails: false,
+                    at_once: self.at_once,
                 },
             );
             all_dead &= task.is_dead();

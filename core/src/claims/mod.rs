@@ -14,6 +14,10 @@
 //! waits for younger ones, there is no circle of waiting, and a node that came to have less than it gave
 //! keeps nobody waiting. What is granted is not taken back. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
 //!
+//! An allocation that the servers of a cluster placed has a slot of its own, which nobody else claims: servers may
+//! place two of one name, such as a canary. It awaits the one that it replaces and those that end for it, as its
+//! record names them.
+//!
 //! Waiting for the previous allocation on another node is the same: a claim on the slot whose holder is elsewhere,
 //! as the record of the slot's disk says ([`crate::store::disk`]).
 //!
@@ -125,10 +129,19 @@ pub fn is_older(one: &AllocRecord, other: &AllocRecord) -> bool {
 
 /// Whether two allocations are for the same copy of a group.
 pub fn is_same_slot(one: &AllocRecord, other: &AllocRecord) -> bool {
-    one.index == other.index
+    one.of_servers == other.of_servers
+        && (!one.of_servers || one.id == other.id)
+        && one.index == other.index
         && one.lane == other.lane
         && one.group == other.group
         && one.job == other.job
+}
+
+/// Whether an allocation that servers placed starts when another of theirs is gone: the one that it replaces, or one
+/// that ends for it. Of this node's own, slots and claims say so.
+fn replaces(one: &AllocRecord, other: &AllocRecord) -> bool {
+    let names = one.previous == Some(other.id) || one.preempts.contains(&other.id);
+    one.of_servers && other.of_servers && names
 }
 
 /// Everything that an allocation claims of which there is one.
@@ -197,7 +210,8 @@ pub fn ungranted<'a>(
     older.iter().for_each(|(_, theirs)| held.add(*theirs));
     let missing = capacity.missing(held, amounts);
     let of_one = |(other, theirs): &Holding<'_>| {
-        let single = in_common(alloc, other).into_iter();
+        let replaced = replaces(alloc, other).then(|| Claim::Slot(other.slot()));
+        let single = in_common(alloc, other).into_iter().chain(replaced);
         let ends = other.is_terminal();
         let all = single.chain(both_of(missing, *theirs).filter(|_| ends));
         let holder = Holder::Alloc(other.id);

@@ -4,14 +4,17 @@
 //! it out chooses the server, puts it into the protocol's form, and reports one answer. What a node decides about
 //! its calls is in [`crate::server`].
 
+mod alloc;
 mod node;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use alloc::{AllocIndexes, AllocReport, PlacedAlloc, PulledAllocs};
 pub use node::{ClientDriver, ClientNode, ReservedResources};
 
+use crate::ids::AllocId;
 use crate::model::drain::Eligibility;
 use crate::model::node::NodeEvent;
 use crate::model::secret::Secret;
@@ -40,6 +43,25 @@ pub enum Call {
     },
     /// To keep these events of the node.
     EmitEvents(Vec<NodeEvent>),
+    /// Which allocations the node has, as soon as servers know more than they did at an index. By index 0 all are
+    /// wanted at once, and from a server that is not behind.
+    WatchAllocs {
+        /// The index.
+        index: u64,
+        /// After how long servers answer though they know no more.
+        max_wait: Span,
+    },
+    /// Allocations in full.
+    PullAllocs {
+        /// Which.
+        ids: Vec<AllocId>,
+        /// Servers that know nothing newer of any of them than this index wait until they do.
+        newer_than: u64,
+        /// But no longer than this.
+        max_wait: Span,
+    },
+    /// To know what became of allocations.
+    ReportAllocs(Vec<Arc<AllocReport>>),
 }
 
 impl Call {
@@ -49,6 +71,9 @@ impl Call {
             Call::Register(_) => CallKind::Register,
             Call::Heartbeat { .. } => CallKind::Heartbeat,
             Call::EmitEvents(_) => CallKind::EmitEvents,
+            Call::WatchAllocs { .. } => CallKind::WatchAllocs,
+            Call::PullAllocs { .. } => CallKind::PullAllocs,
+            Call::ReportAllocs(_) => CallKind::ReportAllocs,
         }
     }
 }
@@ -62,6 +87,12 @@ pub enum CallKind {
     Heartbeat,
     /// [`Call::EmitEvents`].
     EmitEvents,
+    /// [`Call::WatchAllocs`].
+    WatchAllocs,
+    /// [`Call::PullAllocs`].
+    PullAllocs,
+    /// [`Call::ReportAllocs`].
+    ReportAllocs,
 }
 
 impl CallKind {
@@ -71,6 +102,9 @@ impl CallKind {
             CallKind::Register => "registration",
             CallKind::Heartbeat => "heartbeat",
             CallKind::EmitEvents => "node events",
+            CallKind::WatchAllocs => "watch of allocations",
+            CallKind::PullAllocs => "pull of allocations",
+            CallKind::ReportAllocs => "report of allocations",
         }
     }
 }
@@ -84,6 +118,12 @@ pub enum Answer {
     Heartbeat(NodeReply),
     /// To events.
     EventsKept,
+    /// Which allocations the node has.
+    Indexes(AllocIndexes),
+    /// Allocations in full.
+    Pulled(PulledAllocs),
+    /// To a report.
+    ReportsKept,
 }
 
 impl Answer {
@@ -93,6 +133,9 @@ impl Answer {
             Answer::Registered(_) => CallKind::Register,
             Answer::Heartbeat(_) => CallKind::Heartbeat,
             Answer::EventsKept => CallKind::EmitEvents,
+            Answer::Indexes(_) => CallKind::WatchAllocs,
+            Answer::Pulled(_) => CallKind::PullAllocs,
+            Answer::ReportsKept => CallKind::ReportAllocs,
         }
     }
 }
@@ -108,6 +151,8 @@ pub struct NodeReply {
     pub eligibility: Option<Eligibility>,
     /// A new identity; the present one stays if none.
     pub identity: Option<Secret>,
+    /// The servers' index of the change, if something they know of the node was changed by the call.
+    pub index: u64,
 }
 
 /// Why a call did not succeed.

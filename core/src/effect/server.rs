@@ -19,6 +19,11 @@ pub enum ServerEffect {
         /// The call.
         call: Call,
     },
+    /// The answer to a call is no longer wanted.
+    Cancel {
+        /// The operation.
+        op: Op,
+    },
     /// These are the servers from now on, instead of those that were known. No answer is awaited.
     Servers(Vec<Arc<str>>),
 }
@@ -27,7 +32,7 @@ impl ServerEffect {
     /// The operation, if it has a number.
     pub fn op(&self) -> Option<Op> {
         match self {
-            ServerEffect::Call { op, .. } => Some(*op),
+            ServerEffect::Call { op, .. } | ServerEffect::Cancel { op } => Some(*op),
             ServerEffect::Servers(_) => None,
         }
     }

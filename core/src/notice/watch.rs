@@ -85,7 +85,9 @@ impl Watch {
                     | Key::Node
                     | Key::Volume(_)
                     | Key::Namespace(_)
-                    | Key::Server,
+                    | Key::Server
+                    | Key::Placed(_)
+                    | Key::Reported(_),
                     _,
                 ) => {}
             }

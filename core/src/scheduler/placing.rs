@@ -118,6 +118,7 @@ impl<'a> Pass<'a> {
             group: placement.group.clone(),
             index: placement.index,
             lane: placement.lane,
+            alloc: None,
         };
         let claim = self.claim(group, &slot, &[]);
         let claim = claim.or_else(|why| {

@@ -120,7 +120,8 @@ impl Pass<'_> {
         };
         let holders = self.snapshot.allocs.iter().filter(|alloc| {
             let record = alloc.record;
-            !record.finished && !record.is_for(slot)
+            // What servers placed is not this node's to end.
+            !record.finished && !record.is_for(slot) && !record.of_servers
         });
         let mut all: Vec<_> = holders.filter_map(as_candidate).collect();
         all.sort_unstable_by_key(|one| one.order);

@@ -29,6 +29,8 @@ pub struct Heartbeat {
     ready: bool,
     /// Whether the last one failed.
     failing: bool,
+    /// When the last one was sent.
+    sent_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,8 +76,13 @@ impl Heartbeat {
         }
     }
 
-    pub(super) fn asked(&mut self, op: Op) {
-        self.state = State::Asked(op);
+    pub(super) fn asked(&mut self, now: Instant, op: Op) {
+        (self.state, self.sent_at) = (State::Asked(op), now);
+    }
+
+    /// When the last one was sent.
+    pub(super) fn sent_at(&self) -> Instant {
+        self.sent_at
     }
 
     /// Whose answer is awaited.

@@ -6,18 +6,24 @@
 //!
 //! - **Registration** ([`registration`]), **heartbeats** ([`heartbeat`]) and **events** ([`node_events`]) are small
 //!   machines of their own, each with one call under way at most, so that a call that hangs holds up no other.
+//! - **Allocations** that servers placed here are watched and pulled ([`watch`]), and what became of them is reported
+//!   ([`reports`]). What is done with them is decided in `agent/cluster/allocs.rs`. Those whose groups say so end when
+//!   servers are out of reach for too long.
 //! - **Credentials.** A node that was never registered has none; then it is known by its secret, until servers sign an
 //!   identity for it. Where servers refuse what it has, it is registered without.
-//! - **The servers** are those of the last reply. They are handed on when they changed, and a reply without any is a failure.
+//! - **The servers** are those of the last reply. They are handed on when they changed, and a reply without any is a
+//!   failure.
 //! - **What outlives the agent** is in [`ServerRecord`]: that the node is registered, so that the next agent beats
 //!   at once, its identity and its eligibility.
 
 pub mod heartbeat;
 pub mod node_events;
 pub mod registration;
+pub mod reports;
 mod retry;
+pub mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,16 +31,21 @@ use serde::{Deserialize, Serialize};
 use self::heartbeat::Heartbeat;
 use self::node_events::NodeEvents;
 use self::registration::Registration;
+use self::reports::{Reports, Sent};
+use self::watch::Watch;
 use crate::cluster::{
-    Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, Credentials, NodeReply,
+    AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, Credentials,
+    NodeReply, PlacedAlloc,
 };
 use crate::cx::Cx;
 use crate::effect::{Effect, ServerEffect};
+use crate::ids::AllocId;
 use crate::input::ServerInput;
+use crate::model::alloc::ClientStatus;
 use crate::model::drain::Eligibility;
 use crate::op::Op;
 use crate::operations::{Owner, Purpose};
-use crate::store::server::ServerRecord;
+use crate::store::server::{ReportedRecord, ServerRecord};
 use crate::store::{Key, Record};
 use crate::time::{Instant, Span};
 
@@ -44,6 +55,15 @@ const MAX_SERVERS: usize = 256;
 /// How long a heartbeat may take: servers hold one back for 5 s while they elect a leader, and one that is lost shall be
 /// tried again before the node counts as lost, which is 10 s after its time.
 const HEARTBEAT_TIMEOUT: Span = Span::secs(7);
+
+/// How long servers wait for a heartbeat whose time is over.
+const GRACE: Span = Span::secs(10);
+
+/// How long servers may wait with an answer that says nothing new; each adds a sixteenth to it at most.
+const MAX_WAIT: Span = Span::secs(300);
+
+/// How long they may wait until they have what they announced.
+const MAX_PULL_WAIT: Span = Span::secs(30);
 
 /// How long any other call may take that does not wait for something to happen.
 const CALL_TIMEOUT: Span = Span::secs(30);
@@ -57,6 +77,21 @@ pub enum ServerTimer {
     Heartbeat,
     /// Events are sent.
     Events,
+    /// The servers are asked which allocations there are.
+    Watch,
+    /// The servers are told what became of allocations.
+    Reports,
+    /// An allocation is stopped, because the servers are out of reach.
+    OutOfContact,
+}
+
+/// What servers said of allocations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Those that are new, or newer than those that are here.
+    pub placed: Vec<Arc<PlacedAlloc>>,
+    /// Those that servers do not have any more.
+    pub dropped: Vec<AllocId>,
 }
 
 /// The node's life in a cluster.
@@ -67,6 +102,16 @@ pub struct Server {
     registration: Registration,
     heartbeat: Heartbeat,
     events: NodeEvents,
+    watch: Watch,
+    reports: Reports,
+    /// How many registrations began or ended.
+    registrations: u64,
+    /// Those that cannot be run, and why.
+    refused: BTreeMap<AllocId, Arc<str>>,
+    /// Those that are to end when the servers are out of reach for so long.
+    silence: BTreeMap<AllocId, Span>,
+    /// When this life of the agent began.
+    since: Instant,
     /// All servers, as the last reply said.
     servers: BTreeSet<Arc<str>>,
     /// Whether a new identity is wanted.
@@ -78,9 +123,21 @@ pub struct Server {
 
 impl Server {
     /// The life of a node of which this was remembered.
-    pub fn new(saved: Option<&Arc<ServerRecord>>, now: Instant) -> Server {
+    /// `known` are the allocations of servers that are here, with the servers' index of each, and `reported` is what
+    /// servers acknowledged of them.
+    pub fn new(
+        saved: Option<&Arc<ServerRecord>>,
+        known: BTreeMap<AllocId, u64>,
+        reported: BTreeMap<AllocId, Arc<ReportedRecord>>,
+        now: Instant,
+    ) -> Server {
         let record = saved.cloned().unwrap_or_default();
-        let mut server = Server::default();
+        let mut server = Server {
+            watch: Watch::restored(known),
+            reports: Reports::restored(reported),
+            since: now,
+            ..Server::default()
+        };
         if record.registered {
             server.heartbeat.registered(now, Span::ZERO);
         }
@@ -95,17 +152,23 @@ impl Server {
     }
 
     /// Takes what comes from the servers.
-    pub fn on_input(&mut self, cx: &mut Cx<'_>, input: ServerInput) {
+    pub fn on_input(&mut self, cx: &mut Cx<'_>, input: ServerInput) -> News {
         match input {
             ServerInput::Answered { op, result } => {
                 let kind = answered_kind(cx, op, &result);
                 let operations = &mut cx.shared.operations;
                 match kind.filter(|_| operations.answered(&Owner::Server, op, true).is_some()) {
                     Some(kind) => self.answered(cx, kind, result),
-                    None => cx.count_stale(),
+                    None => {
+                        cx.count_stale();
+                        News::default()
+                    }
                 }
             }
-            ServerInput::RenewIdentity => self.renew_identity = true,
+            ServerInput::RenewIdentity => {
+                self.renew_identity = true;
+                News::default()
+            }
         }
     }
 
@@ -116,39 +179,75 @@ impl Server {
         }
     }
 
-    fn answered(&mut self, cx: &mut Cx<'_>, kind: CallKind, result: Result<Answer, CallError>) {
+    fn answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: CallKind,
+        result: Result<Answer, CallError>,
+    ) -> News {
         match result.and_then(worth_something) {
             Ok(answer) => {
                 self.last_error = None;
-                match answer {
-                    Answer::Registered(reply) => self.registered(cx, reply),
-                    Answer::Heartbeat(reply) => self.beaten(cx, reply),
-                    Answer::EventsKept => self.events.acknowledge(cx.now.at),
-                }
+                self.watch.wake(cx.now.at);
+                self.succeeded(cx, answer)
             }
             Err(error) => {
-                match kind {
-                    CallKind::Register => self.registration_failed(cx, error.kind),
-                    CallKind::Heartbeat => self.heartbeat_failed(cx, error.kind),
-                    CallKind::EmitEvents => {
-                        let again = retry::registration(cx, error.kind);
-                        self.events.failed(again);
-                    }
-                }
+                self.failed(cx, kind, error.kind);
                 self.last_error = Some(error.message);
+                News::default()
             }
         }
     }
 
+    fn succeeded(&mut self, cx: &mut Cx<'_>, answer: Answer) -> News {
+        let mut news = News::default();
+        match answer {
+            Answer::Registered(reply) => self.registered(cx, reply),
+            Answer::Heartbeat(reply) => news.dropped = self.beaten(cx, reply),
+            Answer::EventsKept => self.events.acknowledge(cx.now.at),
+            Answer::Indexes(round) => self.watch.on_indexes(cx, round),
+            Answer::Pulled(pulled) => news.placed = self.watch.on_pulled(cx, pulled),
+            Answer::ReportsKept => self.reports.acknowledge(cx),
+        }
+        news
+    }
+
+    fn failed(&mut self, cx: &mut Cx<'_>, kind: CallKind, why: CallErrorKind) {
+        match kind {
+            CallKind::Register => self.registration_failed(cx, why),
+            CallKind::Heartbeat => self.heartbeat_failed(cx, why),
+            CallKind::EmitEvents => {
+                let again = retry::registration(cx, why);
+                self.events.failed(again);
+            }
+            CallKind::WatchAllocs | CallKind::PullAllocs => self.watch.failed(cx),
+            CallKind::ReportAllocs => self.reports.failed(cx),
+        }
+    }
+
     fn registered(&mut self, cx: &mut Cx<'_>, reply: NodeReply) {
+        self.registrations += 1;
         self.registration.acknowledge(cx.now.at);
         self.heartbeat.registered(cx.now.at, reply.heartbeat_ttl);
         self.take(cx, reply, true);
     }
 
-    fn beaten(&mut self, cx: &mut Cx<'_>, reply: NodeReply) {
-        self.heartbeat.acknowledge(cx.now.at, reply.heartbeat_ttl);
+    /// Returns the allocations that servers do not have any more.
+    fn beaten(&mut self, cx: &mut Cx<'_>, reply: NodeReply) -> Vec<AllocId> {
+        let now = cx.now.at;
+        let was_late = self
+            .heartbeat
+            .counts_until()
+            .is_some_and(|until| now - until > GRACE);
+        // An index without an identity says that the node counted as something else before.
+        if was_late || reply.index > 0 && reply.identity.is_none() {
+            self.reports.doubt_live(cx);
+        }
+        let sent = self.heartbeat.sent_at();
+        self.heartbeat.acknowledge(now, reply.heartbeat_ttl);
+        self.watch.start(now);
         self.take(cx, reply, false);
+        self.watch.confirmed(cx, sent, self.registrations)
     }
 
     /// What a reply says besides.
@@ -172,6 +271,7 @@ impl Server {
     }
 
     fn registration_failed(&mut self, cx: &mut Cx<'_>, why: CallErrorKind) {
+        self.registrations += 1;
         let refused = why == CallErrorKind::PermissionDenied;
         if refused && self.credentials(CallKind::Register) != Credentials::None {
             // Nobody knows it by that any more: it registers as one that is new.
@@ -189,6 +289,8 @@ impl Server {
         match why {
             CallErrorKind::UnknownNode | CallErrorKind::PermissionDenied => {
                 self.heartbeat.forgotten();
+                self.watch.stop(cx);
+                self.reports.doubt_live(cx);
                 let pause = retry::up_to_twice(cx, registration::TAKES_EFFECT);
                 self.registration.forgotten(cx.now.at, pause);
             }
@@ -225,11 +327,12 @@ impl Server {
         if let Some(node) = self.registration.due(now) {
             let op = self.call(cx, Call::Register(node.clone()), CALL_TIMEOUT);
             self.registration.asked(op, node);
+            self.registrations += 1;
         }
         if self.heartbeat.is_due(now) {
             let renew_identity = self.renew_identity && self.record.identity.is_some();
             let op = self.call(cx, Call::Heartbeat { renew_identity }, HEARTBEAT_TIMEOUT);
-            self.heartbeat.asked(op);
+            self.heartbeat.asked(now, op);
         }
         if self.heartbeat.is_ready()
             && let Some(events) = self.events.due(now)
@@ -237,6 +340,112 @@ impl Server {
             let op = self.call(cx, Call::EmitEvents(events), CALL_TIMEOUT);
             self.events.asked(op);
         }
+        if let Some(index) = self.watch.due(now) {
+            let max_wait = MAX_WAIT;
+            let call = Call::WatchAllocs { index, max_wait };
+            let op = self.call(cx, call, blocking(max_wait));
+            let rests = self.registration.awaited().is_none();
+            self.watch.asked(op, rests.then_some(self.registrations));
+        }
+        if let Some((ids, newer_than)) = self.watch.lacks() {
+            let max_wait = MAX_PULL_WAIT;
+            let call = Call::PullAllocs {
+                ids,
+                newer_than,
+                max_wait,
+            };
+            let op = self.call(cx, call, blocking(max_wait));
+            self.watch.pulls(op);
+        }
+    }
+
+    /// The allocations that servers are to be told of now.
+    pub fn reports_due(&self, now: Instant) -> Vec<AllocId> {
+        match self.may_report() {
+            true => self.reports.due(now),
+            false => Vec::new(),
+        }
+    }
+
+    /// What servers have is known, and they know the node.
+    fn may_report(&self) -> bool {
+        self.watch.is_applied() && self.heartbeat.is_ready()
+    }
+
+    /// These are the reports that are due, of `asked`: what servers do not have of them is sent.
+    pub fn report(&mut self, cx: &mut Cx<'_>, reports: Vec<Sent>, asked: &[AllocId]) {
+        let news = self.reports.news(cx, reports, asked);
+        if news.is_empty() {
+            return;
+        }
+        let reports = news.iter().map(|(report, _)| report.clone()).collect();
+        let op = self.call(cx, Call::ReportAllocs(reports), CALL_TIMEOUT);
+        self.reports.asked(cx.now.at, op, news);
+    }
+
+    /// Whether servers have an allocation as it is by this index of its record.
+    pub fn has_report(&self, id: AllocId, index: u64) -> bool {
+        self.reports.has(id, index)
+    }
+
+    /// An allocation is this one from now on.
+    pub fn note(&mut self, cx: &mut Cx<'_>, report: Sent) {
+        self.reports.note(cx, report);
+    }
+
+    /// Servers may have something else of an allocation than they acknowledged.
+    pub fn doubt(&mut self, cx: &mut Cx<'_>, id: AllocId) {
+        self.reports.doubt(cx, id);
+    }
+
+    /// An allocation cannot be run.
+    pub fn refuse(&mut self, cx: &mut Cx<'_>, id: AllocId, why: String) {
+        self.refused.insert(id, why.into());
+        if let Some(report) = self.refusal(id) {
+            self.reports.note(cx, report);
+        }
+    }
+
+    /// What is reported of an allocation that cannot be run.
+    pub fn refusal(&self, id: AllocId) -> Option<Sent> {
+        let report = AllocReport {
+            id,
+            status: ClientStatus::Failed,
+            description: self.refused.get(&id)?.clone(),
+            tasks: BTreeMap::new(),
+            health: None,
+            address: None,
+        };
+        // There is no record of it that could change.
+        Some((Arc::new(report), 0))
+    }
+
+    /// An allocation is to end when servers are out of reach for so long; not for that if none.
+    pub fn stops_after(&mut self, id: AllocId, silence: Option<Span>) {
+        match silence {
+            Some(silence) => drop(self.silence.insert(id, silence)),
+            None => drop(self.silence.remove(&id)),
+        }
+    }
+
+    /// The allocations that are to end because servers are out of reach for too long.
+    pub fn out_of_contact(&mut self, now: Instant) -> Vec<AllocId> {
+        let quiet = now - self.last_contact();
+        let over = self.silence.extract_if(.., |_, most| *most <= quiet);
+        over.map(|(id, _)| id).collect()
+    }
+
+    /// When servers last acknowledged a heartbeat, or this life of the agent began.
+    pub fn last_contact(&self) -> Instant {
+        self.heartbeat.last().unwrap_or(self.since)
+    }
+
+    /// Nothing of an allocation is left here.
+    pub fn forget(&mut self, cx: &mut Cx<'_>, id: AllocId) {
+        self.watch.forget(id);
+        self.reports.forget(cx, id);
+        self.refused.remove(&id);
+        self.silence.remove(&id);
     }
 
     /// What is decided up to now is saved before the servers hear of it: that a node of this id is here, for one.
@@ -250,8 +459,11 @@ impl Server {
             call,
         });
         match kind {
-            CallKind::Register => cx.send_after_save(effect),
-            CallKind::Heartbeat | CallKind::EmitEvents => cx.send(effect),
+            CallKind::Register | CallKind::ReportAllocs => cx.send_after_save(effect),
+            CallKind::Heartbeat
+            | CallKind::EmitEvents
+            | CallKind::WatchAllocs
+            | CallKind::PullAllocs => cx.send(effect),
         }
         op
     }
@@ -259,6 +471,9 @@ impl Server {
     /// When [`Server::handle_timeout`] has something to do, and what.
     pub fn deadline(&self) -> Option<(Instant, ServerTimer)> {
         let events = self.events.deadline();
+        let reports = self.reports.deadline();
+        let silence = self.silence.values().min();
+        let silence = silence.map(|most| self.last_contact() + *most);
         [
             (self.registration.deadline(), ServerTimer::Register),
             (self.heartbeat.deadline(), ServerTimer::Heartbeat),
@@ -267,6 +482,9 @@ impl Server {
                 events.filter(|_| self.heartbeat.is_ready()),
                 ServerTimer::Events,
             ),
+            (self.watch.deadline(), ServerTimer::Watch),
+            (reports.filter(|_| self.may_report()), ServerTimer::Reports),
+            (silence, ServerTimer::OutOfContact),
         ]
         .into_iter()
         .filter_map(|(at, timer)| Some((at?, timer)))
@@ -279,6 +497,8 @@ impl Server {
             self.registration.awaited(),
             self.heartbeat.awaited(),
             self.events.awaited(),
+            self.watch.awaited(),
+            self.reports.awaited(),
         ];
         calls.into_iter().flatten()
     }
@@ -298,6 +518,16 @@ impl Server {
         &self.heartbeat
     }
 
+    /// What is known of the allocations that servers placed here.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// What servers are told of them.
+    pub fn reports(&self) -> &Reports {
+        &self.reports
+    }
+
     /// All servers, as the last reply said; none before the first.
     pub fn servers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.servers.iter()
@@ -312,6 +542,11 @@ impl Server {
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
+}
+
+/// How long a call may take that servers hold back for `max_wait`.
+fn blocking(max_wait: Span) -> Span {
+    Span(max_wait.0 + max_wait.0 / 16 + CALL_TIMEOUT.0)
 }
 
 /// To which kind of call this is an answer, if one of that kind is under way by that number.
@@ -331,7 +566,7 @@ fn answered_kind(cx: &Cx<'_>, op: Op, result: &Result<Answer, CallError>) -> Opt
 fn worth_something(answer: Answer) -> Result<Answer, CallError> {
     let names_none = match &answer {
         Answer::Registered(reply) | Answer::Heartbeat(reply) => reply.servers.is_empty(),
-        Answer::EventsKept => false,
+        Answer::EventsKept | Answer::Indexes(_) | Answer::Pulled(_) | Answer::ReportsKept => false,
     };
     match names_none {
         true => Err(CallError {

@@ -6,8 +6,8 @@
 //!   latest: fingerprints come in groups.
 //! - After a registration that failed nobody knows what the servers have: one whose answer was lost may count. So
 //!   it is sent again whatever the node is then.
-//! - Servers that forgot the node are told again at once; but servers that acknowledge a registration and do not know the node
-//!   afterwards are not asked without a pause.
+//! - Servers that forgot the node are told again at once; but servers that acknowledge a registration and do not know
+//!   the node afterwards are not asked without a pause.
 
 use std::sync::Arc;
 

@@ -57,6 +57,7 @@ impl Saved {
                     group: handed.group,
                     index: handed.index,
                     lane: 0,
+                    alloc: None,
                 };
                 let (_, disk) = disks.entry(slot).or_default();
                 disk.replace_elsewhere(handed.from);

@@ -37,7 +37,7 @@ use crate::store::namespace::NamespaceRecord;
 use crate::store::node::NodeRecord;
 use crate::store::periodic::PeriodicRecord;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
-use crate::store::server::ServerRecord;
+use crate::store::server::{PlacedRecord, ReportedRecord, ServerRecord};
 use crate::store::volume::VolumeRecord;
 
 pub mod collected;
@@ -92,6 +92,10 @@ pub enum Key {
     Namespace(Arc<str>),
     /// The node's life in a cluster.
     Server,
+    /// An allocation that servers placed here.
+    Placed(AllocId),
+    /// What servers acknowledged last of an allocation.
+    Reported(AllocId),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -128,6 +132,10 @@ pub enum Record {
     Namespace(Arc<NamespaceRecord>),
     /// The node's life in a cluster.
     Server(Arc<ServerRecord>),
+    /// An allocation that servers placed here.
+    Placed(Arc<PlacedRecord>),
+    /// What servers acknowledged last of an allocation.
+    Reported(Arc<ReportedRecord>),
 }
 
 /// What concerns the node as a whole.
@@ -197,6 +205,12 @@ pub struct Saved {
     /// The node's life in a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Arc<ServerRecord>>,
+    /// Allocations that servers placed here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub placed: BTreeMap<AllocId, Arc<PlacedRecord>>,
+    /// What servers acknowledged last of allocations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reported: BTreeMap<AllocId, Arc<ReportedRecord>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -213,6 +227,16 @@ impl Saved {
                 Record::Meta(meta) => saved.meta = Some(meta),
                 Record::Node(node) => saved.node = Some(node),
                 Record::Server(server) => saved.server = Some(server),
+                Record::Placed(placed) => {
+                    if let Key::Placed(id) = key {
+                        saved.placed.insert(id, placed);
+                    }
+                }
+                Record::Reported(reported) => {
+                    if let Key::Reported(id) = key {
+                        saved.reported.insert(id, reported);
+                    }
+                }
                 Record::Volume(volume) => {
                     saved.volumes.insert(volume.id, volume);
                 }

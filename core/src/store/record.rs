@@ -154,6 +154,9 @@ pub struct AllocRecord {
     pub job_version: u64,
     /// Its group.
     pub group: GroupName,
+    /// Whether the servers of a cluster placed it: it is of no job of this node.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub of_servers: bool,
     /// The evaluation that made it.
     pub eval: EvalId,
     /// The roll-out that it counts for.
@@ -180,6 +183,9 @@ pub struct AllocRecord {
     /// Whether it ends because its node is drained.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub drained: bool,
+    /// Whether it ends without its shutdown delays.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub skip_shutdown_delay: bool,
     /// What is wanted of it.
     pub desired: DesiredStatus,
     /// Why that is wanted.
@@ -259,7 +265,9 @@ impl AllocRecord {
 
     /// Whether it is for this copy.
     pub fn is_for(&self, slot: &Slot) -> bool {
-        self.index == slot.index
+        slot.alloc.is_none() != self.of_servers
+            && slot.alloc.is_none_or(|id| id == self.id)
+            && self.index == slot.index
             && self.lane == slot.lane
             && self.group == slot.group
             && self.job == slot.job
@@ -272,6 +280,7 @@ impl AllocRecord {
             group: self.group.clone(),
             index: self.index,
             lane: self.lane,
+            alloc: self.of_servers.then_some(self.id),
         }
     }
 }

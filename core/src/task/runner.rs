@@ -95,6 +95,9 @@ pub struct Kill {
     /// Whether the task has failed with it.
     #[serde(default)]
     pub fails: bool,
+    /// Whether it does not wait for its shutdown delay.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub at_once: bool,
 }
 
 impl Kill {
@@ -103,6 +106,7 @@ impl Kill {
         Kill {
             reason: Some("Template script failed, task is being killed".to_owned()),
             fails: true,
+            at_once: false,
         }
     }
 }

@@ -28,6 +28,7 @@ impl TaskRunner {
                 },
             );
         }
+        let with_delay = !kill.at_once;
         self.kill = Some(kill);
         let grace = self.grace(cx);
         match &self.phase {
@@ -46,7 +47,7 @@ impl TaskRunner {
             Phase::Starting(op) | Phase::Recovering(op) => {
                 cx.shared.operations.shorten_deadline(cx.now.at, *op, grace);
             }
-            Phase::Running => self.begin_stop(cx, true),
+            Phase::Running => self.begin_stop(cx, with_delay),
             Phase::Delaying(_) | Phase::Stopping(_) | Phase::Cleaning(_) | Phase::Dead(_) => {}
         }
     }

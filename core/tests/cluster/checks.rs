@@ -1,18 +1,20 @@
 //! What must hold at every moment, whatever the servers do.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::servers::Servers;
+use crate::world::Process;
 use drover_core::agent::{Agent, Input};
-use drover_core::cluster::{Answer, Call, CallErrorKind, ClientNode};
+use drover_core::cluster::{AllocReport, Answer, Call, CallErrorKind, ClientNode};
 use drover_core::ids::AllocId;
 use drover_core::input::ServerInput;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::op::Op;
+use drover_core::store::record::AllocRecord;
 use drover_core::time::{Instant, Span};
 
 /// So many calls in a second are no busy loop.
-const MOST_CALLS: usize = 12;
+const MOST_CALLS: usize = 20;
 
 /// What was seen, and what of it was wrong.
 #[derive(Default)]
@@ -26,6 +28,14 @@ pub(crate) struct Checks {
     next_beat: Option<Instant>,
     /// Whether a heartbeat was acknowledged since the node is known.
     ready: bool,
+    /// Until when the last heartbeat counts.
+    counts_until: Option<Instant>,
+    /// What servers acknowledged, and when.
+    kept: BTreeMap<AllocId, (Instant, Arc<AllocReport>)>,
+    /// How often each was started.
+    pub(crate) starts: BTreeMap<AllocId, u64>,
+    pub(crate) reports: u64,
+    pub(crate) report_calls: u64,
     /// What servers acknowledged and do have.
     registered: Option<Arc<ClientNode>>,
     pub(crate) servers: Vec<Arc<str>>,
@@ -40,10 +50,16 @@ impl Checks {
         }
     }
 
-    pub(crate) fn agent_started(&mut self, _: Instant) {
+    pub(crate) fn agent_died(&mut self, now: Instant) {
+        // What was acknowledged just now may not have been saved.
+        self.kept.retain(|_, (at, _)| now - *at > Span::secs(1));
+    }
+
+    pub(crate) fn agent_started(&mut self) {
         self.open.clear();
         self.servers.clear();
         self.ready = false;
+        self.counts_until = None;
         (self.next_beat, self.registered) = (None, None);
     }
 
@@ -59,8 +75,13 @@ impl Checks {
         self.servers = servers;
     }
 
+    /// Nobody awaits the answer any more.
+    pub(crate) fn cancelled(&mut self, op: Op) {
+        self.open.remove(&op);
+    }
+
     /// The agent asks.
-    pub(crate) fn call(&mut self, now: Instant, op: Op, call: &Call) {
+    pub(crate) fn call(&mut self, now: Instant, calm: bool, op: Op, call: &Call) {
         self.recent.push_back(now);
         while self
             .recent
@@ -69,7 +90,9 @@ impl Checks {
         {
             self.recent.pop_front();
         }
-        if self.recent.len() > MOST_CALLS {
+        // Servers that are behind are asked again and again; those that are not have no reason.
+        let most = if calm { MOST_CALLS } else { 2 * MOST_CALLS };
+        if self.recent.len() > most {
             self.says(format!(
                 "{} calls in a second at {now:?}",
                 self.recent.len()
@@ -95,6 +118,8 @@ impl Checks {
                 }
                 self.registered = None;
             }
+            Call::ReportAllocs(reports) => self.reported(now, reports),
+            Call::WatchAllocs { .. } | Call::PullAllocs { .. } => {}
             Call::EmitEvents(events) => {
                 if events.is_empty() || events.len() > 10 {
                     self.says(format!("{} events in a call", events.len()));
@@ -128,10 +153,18 @@ impl Checks {
         };
         match (asked, result) {
             (Call::Heartbeat { .. }, Ok(Answer::Heartbeat(reply))) if !reply.servers.is_empty() => {
-                (self.next_beat, self.ready) = (Some(now + reply.heartbeat_ttl), true);
+                let late = self
+                    .counts_until
+                    .is_some_and(|at| now - at > Span::secs(10));
+                if late || reply.index > 0 {
+                    self.doubt();
+                }
+                let next = Some(now + reply.heartbeat_ttl);
+                (self.next_beat, self.counts_until, self.ready) = (next, next, true);
             }
             (Call::Heartbeat { .. }, Err(why)) if unknown(why.kind) => {
                 (self.next_beat, self.registered, self.ready) = (None, None, false);
+                self.doubt();
             }
             (Call::Heartbeat { .. }, _) => self.next_beat = Some(now + Span::secs(1)),
             (Call::Register(node), Ok(Answer::Registered(reply))) if !reply.servers.is_empty() => {
@@ -141,7 +174,26 @@ impl Checks {
                 let next = self.next_beat.filter(|_| self.ready);
                 self.next_beat = next.map(|at| at.min(sooner));
             }
-            (Call::Register(_) | Call::EmitEvents(_), _) => {}
+            (Call::ReportAllocs(reports), Ok(_)) => {
+                let kept = reports.into_iter().map(|it| (it.id, (now, it)));
+                self.kept.extend(kept);
+            }
+            (Call::PullAllocs { .. }, Ok(Answer::Pulled(pulled))) => {
+                for alloc in &pulled.allocs {
+                    if alloc.client_status == ClientStatus::Unknown {
+                        self.kept.remove(&alloc.id);
+                        self.doubt_asked(|id| id == alloc.id);
+                    }
+                }
+            }
+            (
+                Call::Register(_)
+                | Call::EmitEvents(_)
+                | Call::WatchAllocs { .. }
+                | Call::PullAllocs { .. }
+                | Call::ReportAllocs(_),
+                _,
+            ) => {}
         }
     }
 
@@ -156,6 +208,71 @@ impl Checks {
         }
     }
 
-    /// A task is started.
-    pub(crate) fn started(&mut self, _: Instant, _: AllocId, _: &Servers) {}
+    /// A task is started, while these processes are alive.
+    pub(crate) fn started<'a>(
+        &mut self,
+        alloc: &AllocRecord,
+        sent: bool,
+        others: impl Iterator<Item = &'a Process>,
+    ) {
+        if !alloc.of_servers {
+            return;
+        }
+        let id = alloc.id;
+        if !sent {
+            self.says(format!("{id} is started, and no reply named it"));
+        }
+        if alloc.desired.is_terminal() {
+            self.says(format!("{id} is started, and is to end"));
+        }
+        let previous = alloc.previous;
+        let alive = others
+            .map(|it| it.task.alloc)
+            .any(|it| Some(it) == previous);
+        if alive {
+            self.says(format!("{id} is started, and {previous:?} is alive"));
+        }
+        let starts = self.starts.entry(id).or_default();
+        *starts += 1;
+        if *starts > 1 {
+            self.says(format!("{id} is started again"));
+        }
+    }
+
+    fn reported(&mut self, now: Instant, reports: &[Arc<AllocReport>]) {
+        self.report_calls += 1;
+        if reports.is_empty() || reports.len() > 1000 {
+            self.says(format!("{} reports in a call", reports.len()));
+        }
+        let ids: BTreeSet<AllocId> = reports.iter().map(|it| it.id).collect();
+        if ids.len() != reports.len() {
+            self.says("two reports of one allocation in a call".to_owned());
+        }
+        for report in reports {
+            self.reports += 1;
+            let id = report.id;
+            if report.status == ClientStatus::Running && !self.starts.contains_key(&id) {
+                self.says(format!("{id} is reported as running, and never ran"));
+            }
+            let known = self.kept.remove(&id);
+            if known.is_some_and(|(_, known)| known == *report) {
+                self.says(format!("{id} is reported again at {now:?}: {report:?}"));
+            }
+        }
+    }
+
+    /// Servers may have given up what they had.
+    fn doubt(&mut self) {
+        self.kept.clear();
+        self.doubt_asked(|_| true);
+    }
+
+    /// Nor does it say anything when a report that is under way is acknowledged.
+    fn doubt_asked(&mut self, which: impl Fn(AllocId) -> bool) {
+        for call in self.open.values_mut() {
+            if let Call::ReportAllocs(reports) = call {
+                reports.retain(|it| !which(it.id));
+            }
+        }
+    }
 }

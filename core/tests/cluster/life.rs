@@ -18,7 +18,7 @@ fn is_ready(world: &World) -> bool {
 }
 
 /// What is wrong when nothing failed for a while.
-fn disagreements(world: &World) -> Vec<String> {
+pub(crate) fn disagreements(world: &World) -> Vec<String> {
     let mut wrong = world.checks.wrong.clone();
     let mut say = |holds: bool, what: &str| {
         if !holds {

@@ -1,6 +1,7 @@
 //! A node against a model of servers that lose, delay, double and refuse calls, forget the node and change their leader; and
 //! what must hold of that, over many seeds. Each fault that this found has a named test.
 
+mod allocs;
 mod checks;
 mod life;
 mod servers;

@@ -1,18 +1,24 @@
 //! The model of the servers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::world::{World, dice};
 use drover_core::cluster::{
-    Answer, Call, CallError, CallErrorKind, ClientNode, Credentials, NodeReply,
+    AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
+    NodeReply, PlacedAlloc, PulledAllocs,
 };
 use drover_core::cx::Rng;
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::drain::Eligibility;
 use drover_core::op::Op;
 use drover_core::time::{Instant, Span};
 
+use crate::world::{World, dice};
+
 /// What an agent hears after a while.
 pub(crate) struct Reaction {
+    pub(crate) life: u32,
     pub(crate) after: Span,
     pub(crate) op: Op,
     pub(crate) result: Result<Answer, CallError>,
@@ -29,6 +35,8 @@ pub(crate) struct Trouble {
     pub(crate) strange: u64,
     /// The node is forgotten.
     pub(crate) forgotten: u64,
+    /// A server is behind.
+    pub(crate) behind: u64,
 }
 
 /// What servers know of the node.
@@ -41,6 +49,24 @@ pub(crate) struct Known {
     pub(crate) eligibility: Eligibility,
 }
 
+/// An allocation, as servers know it.
+#[derive(Clone, Debug)]
+pub(crate) struct Alloc {
+    pub(crate) placed: PlacedAlloc,
+    pub(crate) reported: Option<Arc<AllocReport>>,
+}
+
+/// A call that waits for news.
+struct Waiting {
+    life: u32,
+    op: Op,
+    index: u64,
+    until: Instant,
+}
+
+/// All allocations at an index.
+type Past = (u64, BTreeMap<AllocId, PlacedAlloc>);
+
 /// The servers.
 pub(crate) struct Servers {
     pub(crate) known: Option<Known>,
@@ -48,8 +74,14 @@ pub(crate) struct Servers {
     pub(crate) names: Vec<Arc<str>>,
     /// How often the node was lost: no heartbeat came in time.
     pub(crate) losses: u64,
-    /// The identity that the node has to bear, once it has one.
-    identity: Option<u64>,
+    pub(crate) allocs: BTreeMap<AllocId, Alloc>,
+    /// Those that a reply ever named in full.
+    pub(crate) sent: BTreeSet<AllocId>,
+    pub(crate) index: u64,
+    past: Vec<Past>,
+    waiting: Vec<Waiting>,
+    /// When something changed that a waiting call wants.
+    changed_at: Option<Instant>,
     identities: u64,
     rng: Rng,
 }
@@ -68,7 +100,7 @@ impl Servers {
     pub(crate) fn new(seed: u64) -> Servers {
         let mut rng = Rng::new(seed ^ 0xacdc);
         // In half of the worlds each trouble is there or not; in the others there is some of each.
-        let swarm = seed % 2 == 0;
+        let swarm = seed.is_multiple_of(2);
         let mut level = |most: u64| match swarm {
             true => [0, most][usize::try_from(dice(&mut rng, 2)).unwrap_or(0)],
             false => most / 3,
@@ -78,13 +110,19 @@ impl Servers {
             refused: level(40),
             strange: level(40),
             forgotten: level(10),
+            behind: level(50),
         };
         Servers {
             known: None,
             trouble,
             names: World::names(),
             losses: 0,
-            identity: None,
+            allocs: BTreeMap::new(),
+            sent: BTreeSet::new(),
+            index: 1,
+            past: Vec::new(),
+            waiting: Vec::new(),
+            changed_at: None,
             identities: 0,
             rng,
         }
@@ -94,18 +132,111 @@ impl Servers {
         !calm && dice(&mut self.rng, 100) < percent
     }
 
+    /// Something changed: whoever waits for news has some.
+    pub(crate) fn changed(&mut self, now: Instant) {
+        let placed = self.allocs.iter().map(|(id, it)| (*id, it.placed.clone()));
+        self.past.push((self.index, placed.collect()));
+        if self.past.len() > 20 {
+            self.past.remove(0);
+        }
+        self.index += 1;
+        self.changed_at = Some(now);
+    }
+
+    /// Servers change an allocation.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        id: AllocId,
+        change: impl FnOnce(&mut PlacedAlloc),
+    ) {
+        self.changed(now);
+        if let Some(alloc) = self.allocs.get_mut(&id) {
+            change(&mut alloc.placed);
+            alloc.placed.modify_index = self.index;
+        }
+    }
+
+    pub(crate) fn place(&mut self, now: Instant, mut placed: PlacedAlloc) {
+        self.changed(now);
+        placed.modify_index = self.index;
+        let reported = None;
+        self.allocs.insert(placed.id, Alloc { placed, reported });
+    }
+
+    /// Servers collect an allocation as garbage.
+    pub(crate) fn collect(&mut self, now: Instant, id: AllocId) {
+        self.changed(now);
+        self.allocs.remove(&id);
+    }
+
     /// When something happens here by itself.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let known = self.known.as_ref().filter(|it| it.ready);
-        known.map(|it| it.lost_at)
+        let lost = known.map(|it| it.lost_at);
+        let waiting = self.waiting.iter().map(|it| it.until).min();
+        let changed = self.changed_at.filter(|_| !self.waiting.is_empty());
+        [lost, waiting, changed].into_iter().flatten().min()
     }
 
     pub(crate) fn time_passes(&mut self, now: Instant) -> Vec<Reaction> {
-        if let Some(known) = self.known.as_mut().filter(|it| it.lost_at <= now) {
-            self.losses += u64::from(known.ready);
+        if let Some(known) = self
+            .known
+            .as_mut()
+            .filter(|it| it.ready && it.lost_at <= now)
+        {
+            self.losses += 1;
             known.ready = false;
+            for id in self.allocs.keys().copied().collect::<Vec<_>>() {
+                let live = |it: &Alloc| !it.placed.client_status.is_terminal();
+                if self.allocs.get(&id).is_some_and(live) {
+                    self.change(now, id, |it| it.client_status = ClientStatus::Unknown);
+                }
+            }
         }
-        Vec::new()
+        self.changed_at = self.changed_at.filter(|at| *at > now);
+        let (index, mut over) = (self.index, Vec::new());
+        self.waiting.retain(|one| {
+            let is_over = one.index < index || one.until <= now;
+            if is_over {
+                over.push((one.life, one.op));
+            }
+            !is_over
+        });
+        let indexes = self.indexes(None);
+        let react = |(life, op)| Reaction {
+            life,
+            after: Span::millis(1),
+            op,
+            result: Ok(Answer::Indexes(indexes.clone())),
+        };
+        over.into_iter().map(react).collect()
+    }
+
+    /// Which allocations the node has, now or in the past.
+    fn indexes(&self, past: Option<&Past>) -> AllocIndexes {
+        let of = |allocs: &BTreeMap<AllocId, PlacedAlloc>| {
+            let all = allocs.iter();
+            all.map(|(id, it)| (*id, it.modify_index)).collect()
+        };
+        let (index, allocs) = match (past, &self.known) {
+            (Some((index, allocs)), _) => (*index, of(allocs)),
+            // Of a node that they do not know, they know nothing.
+            (None, None) => (self.index, BTreeMap::new()),
+            (None, Some(_)) => {
+                let all = self.allocs.iter();
+                let all = all.map(|(id, it)| (*id, it.placed.modify_index));
+                (self.index, all.collect())
+            }
+        };
+        AllocIndexes { index, allocs }
+    }
+
+    fn past(&mut self, calm: bool) -> Option<Past> {
+        let count = u64::try_from(self.past.len()).unwrap_or(0);
+        let behind = self.happens(self.trouble.behind, calm) && count > 0;
+        let at = usize::try_from(dice(&mut self.rng, count)).unwrap_or(0);
+        self.past.get(at).filter(|_| behind).cloned()
     }
 
     /// A call arrives.
@@ -113,12 +244,12 @@ impl Servers {
         &mut self,
         now: Instant,
         calm: bool,
-        op: Op,
+        (life, op): (u32, Op),
         credentials: &Credentials,
         call: Call,
     ) -> Vec<Reaction> {
         if self.happens(self.trouble.forgotten, calm) {
-            (self.known, self.identity) = (None, None);
+            self.forget_node(now);
         }
         if self.happens(self.trouble.refused, calm) {
             let kinds = [
@@ -128,42 +259,71 @@ impl Servers {
                 CallErrorKind::PermissionDenied,
             ];
             let kind = kinds[usize::try_from(dice(&mut self.rng, 4)).unwrap_or(0)];
-            return self.answer(calm, op, Err(error(kind)));
+            return self.answer(calm, life, op, Err(error(kind)));
         }
         if self.happens(self.trouble.strange / 4, calm) {
-            return self.answer(calm, op, Ok(Answer::Heartbeat(NodeReply::default())));
+            return self.answer(calm, life, op, Ok(Answer::Heartbeat(NodeReply::default())));
+        }
+        if let Call::WatchAllocs { index, max_wait } = &call {
+            // By index 0 a server is asked that is not behind.
+            let past = self.past(calm).filter(|_| *index > 0);
+            let answer = self.indexes(past.as_ref());
+            if answer.index <= *index && past.is_none() {
+                let (index, until) = (*index, now + *max_wait);
+                self.waiting.push(Waiting {
+                    life,
+                    op,
+                    index,
+                    until,
+                });
+                return Vec::new();
+            }
+            return self.answer(calm, life, op, Ok(Answer::Indexes(answer)));
         }
         let result = self.handle(now, calm, credentials, call);
         if self.happens(self.trouble.lost, calm) {
             return Vec::new();
         }
-        self.answer(calm, op, result)
+        self.answer(calm, life, op, result)
+    }
+
+    /// The node is purged; in half of all cases what it has is forgotten, too.
+    pub(crate) fn forget_node(&mut self, now: Instant) {
+        self.known = None;
+        self.changed(now);
+        if dice(&mut self.rng, 2) == 0 {
+            self.allocs.clear();
+        }
     }
 
     /// The answer comes once and soon, unless it does not.
-    fn answer(&mut self, calm: bool, op: Op, result: Result<Answer, CallError>) -> Vec<Reaction> {
-        let mut all = vec![Reaction {
-            after: Span::millis(1),
-            op,
-            result: result.clone(),
-        }];
+    fn answer(
+        &mut self,
+        calm: bool,
+        life: u32,
+        op: Op,
+        result: Result<Answer, CallError>,
+    ) -> Vec<Reaction> {
+        let mut all = vec![Span::millis(1)];
         if self.happens(self.trouble.strange, calm) {
             let after = [0, 1, 6999, 7000, 7001, 29_999, 60_000].map(Span::millis);
             let mut some = || after[usize::try_from(dice(&mut self.rng, 7)).unwrap_or(0)];
-            let (first, second) = (some(), some());
-            all = [first, second]
-                .map(|after| (after, result.clone()))
-                .map(|(after, result)| Reaction { after, op, result })
-                .into();
+            all = vec![some(), some()];
         }
-        all
+        let react = |after| Reaction {
+            life,
+            after,
+            op,
+            result: result.clone(),
+        };
+        all.into_iter().map(react).collect()
     }
 
     fn is_known(&self, credentials: &Credentials) -> bool {
-        match (credentials, self.identity) {
-            (Credentials::None, _) => false,
-            (Credentials::NodeSecret, _) => self.known.is_some(),
-            (Credentials::Identity(text), _) => text.expose().starts_with("identity"),
+        match credentials {
+            Credentials::None => false,
+            Credentials::NodeSecret => self.known.is_some(),
+            Credentials::Identity(text) => text.expose().starts_with("identity"),
         }
     }
 
@@ -180,7 +340,7 @@ impl Servers {
         }
         match call {
             Call::Register(node) => {
-                let reply = self.reply(calm, credentials, now);
+                let reply = self.reply(calm, credentials);
                 let lost_at = now + reply.heartbeat_ttl + GRACE;
                 let before = self.known.take();
                 self.known = Some(Known {
@@ -189,37 +349,81 @@ impl Servers {
                     lost_at,
                     eligibility: before.map_or(Eligibility::Eligible, |it| it.eligibility),
                 });
+                self.changed(now);
                 Ok(Answer::Registered(reply))
             }
             Call::Heartbeat { .. } => {
-                let reply = self.reply(calm, credentials, now);
+                let mut reply = self.reply(calm, credentials);
                 let Some(known) = &mut self.known else {
                     return Err(error(CallErrorKind::UnknownNode));
                 };
-                known.ready = true;
+                let was_ready = core::mem::replace(&mut known.ready, true);
                 known.lost_at = now + reply.heartbeat_ttl + GRACE;
+                if !was_ready || reply.identity.is_some() {
+                    self.changed(now);
+                    reply.index = self.index;
+                }
                 Ok(Answer::Heartbeat(reply))
             }
             Call::EmitEvents(_) => match self.known {
                 Some(_) => Ok(Answer::EventsKept),
                 None => Err(error(CallErrorKind::UnknownNode)),
             },
+            Call::WatchAllocs { .. } => Err(error(CallErrorKind::Other)),
+            Call::PullAllocs { ids, .. } => Ok(Answer::Pulled(self.pull(calm, &ids))),
+            Call::ReportAllocs(reports) => match &self.known {
+                Some(known) if known.ready => {
+                    self.take(now, reports);
+                    Ok(Answer::ReportsKept)
+                }
+                Some(_) | None => Err(error(CallErrorKind::Other)),
+            },
         }
     }
 
-    fn reply(&mut self, calm: bool, credentials: &Credentials, _: Instant) -> NodeReply {
+    fn pull(&mut self, calm: bool, ids: &[AllocId]) -> PulledAllocs {
+        let past = self.past(calm);
+        let mut allocs = Vec::new();
+        for id in ids {
+            let present = || self.allocs.get(id).map(|it| &it.placed);
+            let found = match &past {
+                Some((_, allocs)) => allocs.get(id),
+                None => present(),
+            };
+            allocs.extend(found.cloned().map(Arc::new));
+        }
+        self.sent.extend(allocs.iter().map(|it| it.id));
+        if self.happens(self.trouble.strange, calm) {
+            allocs.extend(allocs.clone());
+            allocs.reverse();
+        }
+        let index = past.map_or(self.index, |(index, _)| index);
+        PulledAllocs { index, allocs }
+    }
+
+    fn take(&mut self, now: Instant, reports: Vec<Arc<AllocReport>>) {
+        self.changed(now);
+        for report in reports {
+            if let Some(alloc) = self.allocs.get_mut(&report.id) {
+                alloc.placed.client_status = report.status;
+                alloc.reported = Some(report);
+            }
+        }
+    }
+
+    fn reply(&mut self, calm: bool, credentials: &Credentials) -> NodeReply {
         if self.happens(self.trouble.strange / 2, calm) {
             self.names = World::names();
-            self.names
-                .truncate(usize::try_from(dice(&mut self.rng, 4)).unwrap_or(0));
+            let count = dice(&mut self.rng, 4);
+            self.names.truncate(usize::try_from(count).unwrap_or(0));
         }
         if calm && self.names.is_empty() {
             self.names = World::names();
         }
-        let renews = *credentials == Credentials::NodeSecret || dice(&mut self.rng, 10) == 0;
+        let renews =
+            *credentials == Credentials::NodeSecret || !calm && dice(&mut self.rng, 10) == 0;
         let identity = renews.then(|| {
             self.identities += 1;
-            self.identity = Some(self.identities);
             format!("identity {}", self.identities).into()
         });
         let seconds = 10 + dice(&mut self.rng, 10);
@@ -229,6 +433,7 @@ impl Servers {
             servers: self.names.clone(),
             eligibility: known.map(|it| it.eligibility),
             identity,
+            index: 0,
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::checks::Checks;
 use crate::servers::{Reaction, Servers};
 use drover_core::agent::{Agent, Input};
-use drover_core::cluster::{Call, CallError, Credentials};
+use drover_core::cluster::{Answer, Call, CallError, Credentials};
 use drover_core::config::{ClusterConfig, Config};
 use drover_core::cx::Rng;
 use drover_core::effect::{
     DriverEffect, Effect, HookEffect, NodeEffect, ServerEffect, StoreEffect, request,
 };
-use drover_core::ids::{LaunchId, NodeId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, NodeId, TaskKey};
 use drover_core::input::{
     DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, HookInput, HookOutput,
     NodeInput, ServerInput, StoreInput,
@@ -63,6 +63,14 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     /// Whether nothing fails any more.
     pub(crate) calm: bool,
+    /// Whether no call reaches the servers.
+    pub(crate) unreachable: bool,
+    /// Whether no report reaches them.
+    pub(crate) reports_lost: bool,
+    /// How long the answers to reports take.
+    pub(crate) slow_reports: Span,
+    /// How long a process takes to end.
+    pub(crate) slow_exit: Span,
 }
 
 /// One of `of`.
@@ -86,6 +94,10 @@ impl World {
             healthy: true,
             rng: Rng::new(seed ^ 0x5eed),
             calm: false,
+            unreachable: false,
+            reports_lost: false,
+            slow_reports: Span::ZERO,
+            slow_exit: Span::ZERO,
         };
         world.start();
         world
@@ -112,7 +124,7 @@ impl World {
         let saved = Saved::from_records(records);
         self.life += 1;
         self.agent = Some(Agent::restore(config, saved, self.at()));
-        self.checks.agent_started(self.now);
+        self.checks.agent_started();
         self.drain();
     }
 
@@ -120,6 +132,7 @@ impl World {
     pub(crate) fn crash(&mut self, back: Span) {
         if self.agent.take().is_some() {
             self.driver = None;
+            self.checks.agent_died(self.now);
             self.later(back, Event::Start);
         }
     }
@@ -155,6 +168,21 @@ impl World {
         self.later(after, Event::Input(self.life, input));
     }
 
+    /// The processes that are alive.
+    pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
+        self.processes.values().filter(|it| it.exit.is_none())
+    }
+
+    /// What runs of an allocation ends by itself.
+    pub(crate) fn exit_of(&mut self, id: AllocId) {
+        let of_it = |(_, it): &(&LaunchId, &Process)| it.task.alloc == id;
+        let found = self.processes.iter().find(of_it).map(|(launch, _)| *launch);
+        if let Some(launch) = found {
+            let code = i32::try_from(dice(&mut self.rng, 2)).unwrap_or(0);
+            self.exit(launch, code);
+        }
+    }
+
     /// A process ends by itself.
     pub(crate) fn exit(&mut self, launch: LaunchId, code: i32) {
         self.later(Span::ZERO, Event::Exit(launch, code));
@@ -163,22 +191,24 @@ impl World {
     /// Lets time pass.
     pub(crate) fn run(&mut self, span: Span) {
         let end = self.now + span;
+        let mut idle = (self.now, 0);
         loop {
             let event = self.events.keys().next().map(|(at, _)| *at);
-            let timeout = self.agent.as_ref().and_then(Agent::poll_timeout);
-            let timeout = timeout.map(|(at, _)| at);
+            let due = self.agent.as_ref().and_then(Agent::poll_timeout);
+            let timeout = due.as_ref().map(|(at, _)| *at);
             let servers = self.servers.deadline();
             let all = [event, timeout, servers].into_iter().flatten();
             let Some(next) = all.min().filter(|at| *at <= end) else {
                 break;
             };
             self.now = self.now.max(next);
+            idle = (self.now, if idle.0 == self.now { idle.1 + 1 } else { 0 });
+            assert!(idle.1 < 100_000, "time stands still: {due:?}");
             if event == Some(next) {
                 self.next_event();
             } else if servers == Some(next) {
-                for reaction in self.servers.time_passes(self.now) {
-                    self.react(self.life, reaction);
-                }
+                let reactions = self.servers.time_passes(self.now);
+                reactions.into_iter().for_each(|it| self.react(it));
             } else if let Some(agent) = &mut self.agent {
                 let wall = Timestamp(0) + (self.now - Instant(0));
                 agent.handle_timeout(Now { at: self.now, wall });
@@ -203,10 +233,9 @@ impl World {
             Event::Input(..) => {}
             Event::Call(life, op, credentials, call) => {
                 let calm = self.calm;
-                let reactions = self.servers.call(self.now, calm, op, &credentials, call);
-                for reaction in reactions {
-                    self.react(life, reaction);
-                }
+                let whose = (life, op);
+                let reactions = self.servers.call(self.now, calm, whose, &credentials, call);
+                reactions.into_iter().for_each(|it| self.react(it));
             }
             Event::Exit(launch, code) => {
                 let Some(process) = self.processes.get_mut(&launch) else {
@@ -223,10 +252,21 @@ impl World {
         }
     }
 
-    fn react(&mut self, life: u32, reaction: Reaction) {
-        let Reaction { after, op, result } = reaction;
+    fn react(&mut self, reaction: Reaction) {
+        let Reaction {
+            life,
+            after,
+            op,
+            result,
+        } = reaction;
+        let is_report = matches!(result, Ok(Answer::ReportsKept));
+        let more = if is_report {
+            self.slow_reports
+        } else {
+            Span::ZERO
+        };
         let input = Input::Server(ServerInput::Answered { op, result });
-        self.later(after, Event::Input(life, input));
+        self.later(Span(after.0 + more.0), Event::Input(life, input));
     }
 
     fn drain(&mut self) {
@@ -257,6 +297,7 @@ impl World {
             Effect::Server(ServerEffect::Servers(servers)) => {
                 self.checks.servers_handed_on(servers);
             }
+            Effect::Server(ServerEffect::Cancel { op }) => self.checks.cancelled(op),
             Effect::Server(ServerEffect::Call {
                 op,
                 credentials,
@@ -293,7 +334,13 @@ impl World {
     fn drive(&mut self, task: TaskKey, effect: DriverEffect) {
         let input = match effect {
             DriverEffect::Start(request::Start { op, launch, .. }) => {
-                self.checks.started(self.now, task.alloc, &self.servers);
+                let sent = self.servers.sent.contains(&task.alloc);
+                let view = self.agent.as_ref().map(Agent::view);
+                let alloc = view.and_then(|view| view.alloc(task.alloc));
+                if let Some(alloc) = alloc {
+                    let others = self.processes.values().filter(|it| it.exit.is_none());
+                    self.checks.started(alloc.record(), sent, others);
+                }
                 let process = Process {
                     task: task.clone(),
                     exit: None,
@@ -320,7 +367,11 @@ impl World {
                 }
             }
             DriverEffect::Stop(request::Stop { op, launch, .. }) => {
-                self.exit(launch, 0);
+                let mut after = self.slow_exit;
+                if !self.calm {
+                    after = [0, 300, 3000].map(Span::millis)[self.pick(3)];
+                }
+                self.later(after, Event::Exit(launch, 0));
                 let result = Ok(());
                 DriverInput::Stopped { op, launch, result }
             }
@@ -329,7 +380,8 @@ impl World {
                     process.exit.get_or_insert(9);
                 }
                 let result = Ok(None);
-                DriverInput::Destroyed { op, launch, result }
+                let input = DriverInput::Destroyed { op, launch, result };
+                return self.input(Span::millis(1), Input::Driver(task, input));
             }
             DriverEffect::Signal(_) | DriverEffect::Exec(_) | DriverEffect::OpenSession(_) => {
                 return;
@@ -340,8 +392,11 @@ impl World {
 
     /// The call is on its way, or is lost.
     fn call(&mut self, op: Op, credentials: Credentials, call: Call) {
-        self.checks.call(self.now, op, &call);
-        let lost = !self.calm && dice(&mut self.rng, 100) < self.servers.trouble.lost;
+        let calm = self.calm;
+        self.checks.call(self.now, calm, op, &call);
+        let lost = self.unreachable
+            || self.reports_lost && matches!(call, Call::ReportAllocs(_))
+            || !self.calm && dice(&mut self.rng, 100) < self.servers.trouble.lost;
         if lost {
             // Half of them are never heard of again.
             if dice(&mut self.rng, 2) == 0 {

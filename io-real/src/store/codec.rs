@@ -29,13 +29,15 @@ pub(super) fn key_text(key: &Key) -> String {
             group,
             index,
             lane,
+            alloc,
         }) => {
             let (namespace, id) = (&job.namespace, &job.id);
             let first =
                 format!("disk/{namespace}{SEPARATOR}{id}{SEPARATOR}{group}{SEPARATOR}{index}");
-            match lane {
-                0 => first,
-                lane => format!("{first}{SEPARATOR}{lane}"),
+            match (lane, alloc) {
+                (0, None) => first,
+                (lane, None) => format!("{first}{SEPARATOR}{lane}"),
+                (lane, Some(alloc)) => format!("{first}{SEPARATOR}{lane}{SEPARATOR}{alloc}"),
             }
         }
         Key::Submission(JobKey { namespace, id }, version) => {
@@ -43,6 +45,8 @@ pub(super) fn key_text(key: &Key) -> String {
         }
         Key::Node => "node".to_owned(),
         Key::Server => "server".to_owned(),
+        Key::Placed(id) => format!("placed/{id}"),
+        Key::Reported(id) => format!("reported/{id}"),
         Key::Volume(id) => format!("volume/{id}"),
         Key::Namespace(name) => format!("namespace/{name}"),
         Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
@@ -66,6 +70,8 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Periodic(record) => serde_json::to_vec(record),
         Record::Node(record) => serde_json::to_vec(record),
         Record::Server(record) => serde_json::to_vec(record),
+        Record::Placed(record) => serde_json::to_vec(record),
+        Record::Reported(record) => serde_json::to_vec(record),
         Record::Volume(record) => serde_json::to_vec(record),
         Record::Namespace(record) => serde_json::to_vec(record),
     };
@@ -82,6 +88,8 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("meta", None) => Key::Meta,
         ("node", None) => Key::Node,
         ("server", None) => Key::Server,
+        ("placed", None) => Key::Placed(rest.parse().map_err(id_error)?),
+        ("reported", None) => Key::Reported(rest.parse().map_err(id_error)?),
         ("namespace", None) => Key::Namespace(rest.into()),
         ("volume", None) => Key::Volume(rest.parse().map_err(id_error)?),
         ("job", Some((namespace, id))) => Key::Job(JobKey {
@@ -134,6 +142,10 @@ fn slot(text: &str) -> Result<Slot, String> {
             None => 0,
             Some(lane) => lane.parse().map_err(|_| "its key has no lane".to_owned())?,
         },
+        alloc: match parts.next() {
+            None => None,
+            Some(id) => Some(id.parse().map_err(|_| "its key has no id".to_owned())?),
+        },
     })
 }
 
@@ -153,6 +165,8 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Periodic(_) => Record::Periodic(json(value)?),
         Key::Node => Record::Node(json(value)?),
         Key::Server => Record::Server(json(value)?),
+        Key::Placed(_) => Record::Placed(json(value)?),
+        Key::Reported(_) => Record::Reported(json(value)?),
         Key::Volume(_) => Record::Volume(json(value)?),
         Key::Namespace(_) => Record::Namespace(json(value)?),
     })
@@ -274,6 +288,7 @@ mod tests {
                 group: "g".into(),
                 index,
                 lane: 0,
+                alloc: None,
             };
             Disk::clone(&saved.disks[&slot])
         };
@@ -302,18 +317,20 @@ mod tests {
 
     #[test]
     fn disk_keys_tell_lanes_apart() {
-        let key = |lane| {
+        let key = |lane, alloc| {
             Key::Disk(Slot {
                 job: JobKey::local("db"),
                 group: "g".into(),
                 index: 3,
                 lane,
+                alloc,
             })
         };
-        assert_ne!(key_text(&key(0)), key_text(&key(1)));
-        for lane in [0, 1] {
-            let text = key_text(&key(lane));
-            assert_eq!(super::key(text.as_bytes()), Ok(key(lane)));
+        let all = [key(0, None), key(1, None), key(0, Some(AllocId(7)))];
+        let texts: Vec<String> = all.iter().map(key_text).collect();
+        for (nth, (key, text)) in all.iter().zip(&texts).enumerate() {
+            assert_eq!(super::key(text.as_bytes()).as_ref(), Ok(key));
+            assert!(!texts[..nth].contains(text), "{text:?}");
         }
     }
 }

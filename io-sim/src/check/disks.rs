@@ -111,6 +111,7 @@ impl Disks {
                     group: takeover.group.clone(),
                     index: takeover.index,
                     lane: 0,
+                    alloc: None,
                 };
                 let slots = from
                     .iter()

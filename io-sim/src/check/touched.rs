@@ -115,7 +115,7 @@ impl Touched {
     fn batch(&mut self, batch: Option<&Batch>) {
         let keys = batch.into_iter().flat_map(Batch::keys);
         self.allocs.extend(keys.filter_map(|key| match key {
-            Key::Alloc(id) | Key::Task(id, _) | Key::Collected(id) => Some(*id),
+            Key::Alloc(id) | Key::Task(id, _) | Key::Collected(id) | Key::Placed(id) => Some(*id),
             Key::Meta
             | Key::Job(_)
             | Key::Eval(_)
@@ -127,6 +127,7 @@ impl Touched {
             | Key::Volume(_)
             | Key::Namespace(_)
             | Key::Server
+            | Key::Reported(_)
             | Key::Variable(_) => None,
         }));
     }

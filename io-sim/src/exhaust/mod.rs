@@ -252,6 +252,8 @@ impl Sim {
             | Record::Volume(_)
             | Record::Namespace(_)
             | Record::Server(_)
+            | Record::Placed(_)
+            | Record::Reported(_)
             | Record::Disk(_)
             | Record::Submission(_)
             | Record::Alloc(_) => None,

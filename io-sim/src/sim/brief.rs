@@ -241,6 +241,8 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Meta, _) => "meta".to_owned(),
         (Key::Node, _) => "node".to_owned(),
         (Key::Server, _) => "the node in its cluster".to_owned(),
+        (Key::Placed(id), _) => format!("placement of {}", names.alloc(*id)),
+        (Key::Reported(id), _) => format!("report of {}", names.alloc(*id)),
         (Key::Volume(id), Some(Record::Volume(volume))) => {
             format!("volume {} {}", id.short(), volume.state.as_str())
         }

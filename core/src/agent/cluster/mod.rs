@@ -1,12 +1,16 @@
 //! The node as a client of a cluster: what it is in the servers' eyes, and the way of their answers into the agent.
 //! What is asked of them and when is decided in [`crate::server`].
 
+mod allocs;
 mod node;
+
+use std::collections::BTreeSet;
 
 use super::pending::ServersWait;
 use super::{Agent, cx};
+use crate::ids::AllocId;
 use crate::input::ServerInput;
-use crate::server::Server;
+use crate::operations::Purpose;
 use crate::store::Saved;
 use crate::time::{Instant, Now};
 
@@ -14,16 +18,30 @@ impl Agent {
     /// The node goes on as the client of its cluster, if it has one.
     pub(super) fn restore_server(&mut self, saved: &Saved, now: Now) {
         if self.config.cluster.is_some() {
-            self.server = Some(Server::new(saved.server.as_ref(), now.at));
+            self.server = Some(self.restored_server(saved, now));
+            // What servers have of them is known before anything happens to them.
+            let all: Vec<AllocId> = self.allocs.keys().copied().collect();
+            all.into_iter().for_each(|id| self.note_placed(now, id));
             self.node_changed = true;
         }
     }
 
-    pub(super) fn on_server(&mut self, now: Now, input: ServerInput) {
+    /// Takes what the servers say. Returns the allocations that changed.
+    pub(super) fn on_server(&mut self, now: Now, input: ServerInput) -> BTreeSet<AllocId> {
         let mut cx = cx(&self.config, &mut self.shared, now);
-        match &mut self.server {
-            Some(server) => server.on_input(&mut cx, input),
-            None => cx.count_stale(),
+        let Some(server) = &mut self.server else {
+            cx.count_stale();
+            return BTreeSet::new();
+        };
+        let news = server.on_input(&mut cx, input);
+        self.follow_servers(now, news)
+    }
+
+    /// The answer to a call did not come in time.
+    pub(super) fn call_is_overdue(&mut self, now: Now, purpose: &Purpose) {
+        if let Some(server) = &mut self.server {
+            let mut cx = cx(&self.config, &mut self.shared, now);
+            server.on_overdue(&mut cx, purpose);
         }
     }
 
@@ -42,6 +60,7 @@ impl Agent {
             }
             server.handle_timeout(&mut cx);
         }
+        self.report_allocs(now);
     }
 
     /// What the node waits for of the servers, and until when.
@@ -55,6 +74,8 @@ impl Agent {
         [
             registration.then(|| until(ServersWait::Registration)),
             heartbeat.then(|| until(ServersWait::Heartbeat)),
+            (!server.watch().is_at_rest()).then(|| until(ServersWait::Allocations)),
+            (!server.reports().is_at_rest()).then(|| until(ServersWait::Reports)),
         ]
         .into_iter()
         .flatten()

@@ -27,6 +27,11 @@ impl OperatorRequest for CollectAlloc {
             return Some(unknown(self.alloc));
         };
         let record = alloc.record().clone();
+        if record.of_servers {
+            let why =
+                "the servers of the cluster placed the allocation: it stays until they drop it";
+            return Some(conflict(why));
+        }
         if !record.finished {
             return Some(conflict("the allocation is not terminal: stop it first"));
         }

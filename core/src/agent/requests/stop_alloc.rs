@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, OperatorRequest, Subject, cx, stopping, unknown};
+use super::{Asked, OperatorRequest, Subject, conflict, cx, stopping, unknown};
 use crate::alloc::runner::Update;
 use crate::effect::Reply;
 use crate::ids::{AllocId, JobKey};
 use crate::model::eval::Trigger;
+
+/// Why an allocation of servers is not stopped here.
+const OF_SERVERS: &str = "the servers of the cluster placed the allocation: stop it there";
 
 /// Stop the allocation; its job replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +32,14 @@ impl OperatorRequest for StopAlloc {
         let Some(alloc) = asked.agent.allocs.get_mut(&self.alloc) else {
             return Some(unknown(self.alloc));
         };
+        if alloc.record().of_servers {
+            let has_servers = asked.agent.server.is_some();
+            if has_servers {
+                return Some(conflict(OF_SERVERS));
+            }
+            alloc.update(cx, Update::Stop("alloc was stopped by an operator"));
+            return Some(asked.done());
+        }
         let job = alloc.job_key().clone();
         // What is over stays what it was: a batch job that completed is not run again for this.
         if !alloc.record().finished {

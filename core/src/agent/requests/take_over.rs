@@ -53,6 +53,7 @@ impl OperatorRequest for TakeOver {
                 group: group.clone(),
                 index: *index,
                 lane: 0,
+                alloc: None,
             };
             let mut disk = asked.agent.disk_of(&slot);
             disk.replace_elsewhere(from.clone());

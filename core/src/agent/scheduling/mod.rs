@@ -76,7 +76,8 @@ impl Agent {
         let others = self
             .allocs
             .values()
-            .filter(|alloc| !alloc.is_gone() && alloc.record().job != job.key());
+            .filter(|alloc| !alloc.is_gone())
+            .filter(|alloc| alloc.record().of_servers || alloc.record().job != job.key());
         let held = others.map(|alloc| (&**alloc.record(), alloc.amounts(capacity.core_mhz)));
         let mut held = Held::by(held);
         let copies = scheduler::reconcile::copies(job, group);
@@ -140,6 +141,9 @@ impl Agent {
 
     /// An allocation's status or health changed, or it is gone.
     pub(super) fn alloc_changed(&mut self, now: Now, alloc: &AllocRecord, gone: bool) {
+        if alloc.of_servers {
+            return self.local.mark_blocked();
+        }
         self.expect_garbage(now);
         self.node_life.alloc_changed();
         let key = &alloc.job;

@@ -26,8 +26,10 @@ impl AllocRunner {
         let delay = self
             .job
             .group(self.record.group.as_str())
-            .and_then(|g| g.shutdown_delay);
-        let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
+            .and_then(|g| g.shutdown_delay)
+            .filter(|_| !self.record.skip_shutdown_delay);
+        let mut order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
+        order.at_once = self.record.skip_shutdown_delay;
         self.kill = Some(order);
         self.cancel_prerun(cx);
         let comes_before = |task: &&mut TaskRunner| task.spec().stage() != Stage::Poststop;

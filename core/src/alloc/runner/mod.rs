@@ -69,6 +69,15 @@ pub enum Update<'a> {
     Stop(&'a str),
     /// To end, because its node is drained.
     Drain,
+    /// To end, as the servers say that placed it.
+    StopByServers {
+        /// What they want of it.
+        desired: DesiredStatus,
+        /// Why.
+        why: &'a str,
+        /// Whether it does not wait for its shutdown delays.
+        no_shutdown_delay: bool,
+    },
 }
 
 /// One allocation.
@@ -306,6 +315,11 @@ impl AllocRunner {
             Update::Version(job, deployment) => self.take_version(cx, job, deployment),
             Update::Stop(why) => self.told_to_end(cx, why, false),
             Update::Drain => self.told_to_end(cx, DRAINED, true),
+            Update::StopByServers {
+                desired,
+                why,
+                no_shutdown_delay,
+            } => self.end_by_servers(cx, desired, why, no_shutdown_delay),
         }
     }
 
@@ -315,6 +329,23 @@ impl AllocRunner {
                 record.desired = DesiredStatus::Stop;
                 record.desired_description = why.into();
                 record.drained = drained;
+            });
+        }
+        self.stop(cx);
+    }
+
+    fn end_by_servers(
+        &mut self,
+        cx: &mut Cx<'_>,
+        desired: DesiredStatus,
+        why: &str,
+        no_shutdown_delay: bool,
+    ) {
+        if self.record.desired == DesiredStatus::Run {
+            self.edit(cx, |record| {
+                record.desired = desired;
+                record.desired_description = why.into();
+                record.skip_shutdown_delay = no_shutdown_delay;
             });
         }
         self.stop(cx);
