@@ -403,7 +403,8 @@ impl Agent {
 
     /// Reports on the machine are written down, and whoever waits for them goes on.
     fn learn(&mut self, now: Now, change: machine::MachineChange) -> BTreeSet<AllocId> {
-        self.node_changed |= change.places || change.visible || change.fingerprinted;
+        let differs = change.places || change.visible || change.fingerprinted;
+        self.node_changed |= differs && self.server.is_some();
         if change.places {
             self.machine.describe(&mut self.config.node);
             self.local.mark_blocked();

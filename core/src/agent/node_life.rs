@@ -134,7 +134,7 @@ impl Agent {
             }
         }
         self.config.node.meta = meta;
-        self.node_changed = true;
+        self.node_changed = self.server.is_some();
     }
 
     /// The node takes new allocations from now on, or does not.

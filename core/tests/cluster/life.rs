@@ -3,8 +3,12 @@
 use crate::servers::Trouble;
 use crate::world::{World, dice};
 use drover_core::agent::{Agent, ServersWait, Wait};
+use drover_core::config::Config;
+use drover_core::effect::Effect;
 use drover_core::model::drain::Eligibility;
-use drover_core::time::Span;
+use drover_core::model::node::Node;
+use drover_core::store::Saved;
+use drover_core::time::{Instant, Now, Span, Timestamp};
 
 /// So many seeds are tried.
 const SEEDS: u64 = 3000;
@@ -163,16 +167,15 @@ fn changes_are_registered_together_when_it_is_quiet() {
     world.set_health(false);
     world.run(Span::secs(60));
     assert_eq!(world.checks.registrations, 2);
-    // One that comes again and again does not wait for ever.
+    // More and more of them do not wait for ever.
     for second in 0..12 {
-        world.set_health(second % 2 == 0);
-        world.run(Span::millis(1001));
+        world.describe_driver(&format!("changed {second} times"));
+        world.run(Span::secs(1));
     }
-    assert!(world.checks.registrations > 2 || second_is_same(&world));
-}
-
-fn second_is_same(world: &World) -> bool {
-    disagreements(world).is_empty()
+    assert_eq!(world.checks.registrations, 3);
+    world.run(Span::secs(60));
+    assert_eq!(world.checks.registrations, 4);
+    assert_eq!(disagreements(&world), Vec::<String>::new());
 }
 
 #[test]
@@ -235,5 +238,29 @@ fn unreachable_servers_are_awaited_and_named() {
     assert!(
         (10..=40).contains(&registrations),
         "{registrations} in ten minutes"
+    );
+}
+
+#[test]
+fn node_on_its_own_calls_nobody() {
+    let config = Config::new(1, Node::default(), "/alloc");
+    let at = |second| Now {
+        at: Instant(0) + Span::secs(second),
+        wall: Timestamp(0) + Span::secs(second),
+    };
+    let mut agent = Agent::restore(config, Saved::default(), at(0));
+    for second in 0..3600 {
+        agent.handle_timeout(at(second));
+        while let Some(effect) = agent.poll_effect() {
+            assert!(!matches!(effect, Effect::Server(_)), "{effect:?}");
+        }
+    }
+    assert!(agent.view().server().is_none());
+    assert!(
+        !agent
+            .pending()
+            .awaiting
+            .iter()
+            .any(|it| matches!(it.wait, Wait::Servers(_)))
     );
 }

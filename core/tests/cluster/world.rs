@@ -60,6 +60,7 @@ pub(crate) struct World {
     /// The stream of the driver's reports.
     driver: Option<Op>,
     healthy: bool,
+    description: String,
     pub(crate) rng: Rng,
     /// Whether nothing fails any more.
     pub(crate) calm: bool,
@@ -92,6 +93,7 @@ impl World {
             life: 0,
             driver: None,
             healthy: true,
+            description: String::new(),
             rng: Rng::new(seed ^ 0x5eed),
             calm: false,
             unreachable: false,
@@ -146,6 +148,12 @@ impl World {
         }
     }
 
+    /// The driver says something else of itself.
+    pub(crate) fn describe_driver(&mut self, description: &str) {
+        description.clone_into(&mut self.description);
+        self.set_health(self.healthy);
+    }
+
     fn report(&self, op: Op) -> Input {
         let health = match self.healthy {
             true => DriverHealth::Healthy,
@@ -153,6 +161,7 @@ impl World {
         };
         let report = DriverReport::Fingerprint(DriverFingerprint {
             health,
+            description: self.description.clone(),
             ..DriverFingerprint::default()
         });
         let driver = DRIVER.to_owned();
