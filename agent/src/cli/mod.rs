@@ -32,6 +32,7 @@ mod init;
 mod job_dispatch;
 mod job_eval;
 mod job_history;
+mod job_import;
 mod job_inspect;
 mod job_lists;
 mod job_logs;
@@ -215,6 +216,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
             job_inspect::run(cx, args).await
         }
         Command::Job(JobCommand::Init(args)) => init::job(cx, &args),
+        Command::Job(JobCommand::Import(args)) => job_import::run(cx, &args),
         Command::Fmt(args) => fmt::run(cx, &args),
         Command::Config(ConfigCommand::Validate(args)) => config_validate::run(cx, &args),
         Command::Status(args) => job_status::anything(cx, args).await,

@@ -35,6 +35,17 @@ pub struct RunArgs {
     pub preserve_counts: bool,
 }
 
+/// `job import`.
+#[derive(Clone, Debug, Args)]
+pub struct ImportArgs {
+    /// A compose file (.yml, .yaml), a unit (.service) or a quadlet (.container); with a .timer beside the latter two
+    #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
+    pub files: Vec<PathBuf>,
+    /// Write the job file here instead of to the standard output; replaces no file
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
 /// `job plan`.
 #[derive(Clone, Debug, Args)]
 pub struct PlanArgs {

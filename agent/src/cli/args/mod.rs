@@ -26,9 +26,9 @@ pub use alloc::{
 };
 pub use files::{ConfigCommand, ConfigValidateArgs, FmtArgs, JobInitArgs};
 pub use job::{
-    ActionArgs, DispatchArgs, HistoryArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs,
-    ListOfJobArgs, MoveArgs, OfJobArgs, PeriodicForceArgs, PlanArgs, RevertArgs, RunArgs, StopArgs,
-    TagApplyArgs, TagCommand, TagUnsetArgs, ValidateArgs,
+    ActionArgs, DispatchArgs, HistoryArgs, ImportArgs, InspectArgs, JobLogsArgs, JobRestartArgs,
+    JobStatusArgs, ListOfJobArgs, MoveArgs, OfJobArgs, PeriodicForceArgs, PlanArgs, RevertArgs,
+    RunArgs, StopArgs, TagApplyArgs, TagCommand, TagUnsetArgs, ValidateArgs,
 };
 pub use keyring::{
     KeyringCommand, KeyringListArgs, KeyringRemoveArgs, KeyringRotateArgs, RootCommand,
@@ -227,6 +227,8 @@ pub struct ExplainArgs {
 pub enum JobCommand {
     /// Write a job file to begin with
     Init(JobInitArgs),
+    /// Make a job file of a compose file, a unit of systemd or a quadlet
+    Import(ImportArgs),
     /// Submit a job and follow what becomes of it
     Run(RunArgs),
     /// Check a job file
