@@ -3,6 +3,7 @@
 use super::depends::{Condition, Plan};
 use super::deploy;
 use super::{Cx, advice, files, volumes};
+use crate::container::capabilities;
 use crate::container::health::Health;
 use crate::container::ports::{Publication, default_words};
 use crate::container::{self, Container, USUAL_GRACE};
@@ -229,6 +230,9 @@ impl<'p> Service<'_, 'p> {
         }
         if let Some(node) = self.fields.take("user") {
             let user = self.text(node, "user")?;
+            if user.plain().is_some_and(|it| it.contains(char::is_control)) {
+                return Err(node.mistake("user must not contain control characters"));
+            }
             self.into.task.body.set("user", user);
         }
         Ok(())
@@ -244,9 +248,10 @@ impl<'p> Service<'_, 'p> {
                 return Err(Mistake::new(at, message));
             }
         };
+        let odd = |c: char| c.is_whitespace() || c.is_control();
         if image
             .plain()
-            .is_some_and(|it| it.is_empty() || it.contains(char::is_whitespace))
+            .is_some_and(|it| it.is_empty() || it.contains(odd))
         {
             return Err(Mistake::new(at, "image must name an image"));
         }
@@ -488,7 +493,7 @@ impl<'p> Service<'_, 'p> {
         let line = node.line();
         for text in self.texts(node, "tmpfs")? {
             let mut parts = text.split(':').into_iter();
-            let target = parts.next().unwrap_or_default();
+            let target = self.target(parts.next().unwrap_or_default());
             let (mut size, mut mode) = (None, None);
             let options = parts.next().and_then(|it| it.plain()).unwrap_or_default();
             for option in options.split(',').filter(|it| !it.is_empty()) {
@@ -509,6 +514,14 @@ impl<'p> Service<'_, 'p> {
                 .tmpfs(target, size, mode.filter(|mode| *mode <= 0o7777), line);
         }
         Ok(())
+    }
+
+    /// A path in the container; with the default of its variables where that is none, which is told.
+    pub(super) fn target(&self, target: Text) -> Text {
+        match self.cx.variables.with_defaults(&target).0 {
+            plain if plain.starts_with('/') && !plain.contains(':') => target,
+            plain => plain.into(),
+        }
     }
 
     fn environment(&mut self) -> Result<()> {
@@ -550,16 +563,11 @@ impl<'p> Service<'_, 'p> {
             let Some(node) = self.fields.take(name) else {
                 continue;
             };
-            let mut list = Vec::new();
+            let mut names = Vec::new();
             for text in self.texts(node, name)? {
-                let plain = self
-                    .cx
-                    .variables
-                    .with_defaults(&text)
-                    .0
-                    .to_ascii_lowercase();
-                list.push(Text::from(plain.strip_prefix("cap_").unwrap_or(&plain)));
+                names.push((self.cx.variables.with_defaults(&text).0, node.line()));
             }
+            let list = capabilities::known(&names, name, &mut self.into.task.config);
             if name == "cap_add" && !list.is_empty() {
                 let words =
                     "the agent allows more than the usual ones with allow_caps (docs/docker.md)";

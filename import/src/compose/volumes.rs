@@ -82,6 +82,7 @@ fn short(service: &mut Service<'_, '_>, item: &Node) -> Result<()> {
             return Ok(());
         }
     };
+    let target = service.target(target);
     let mode = mode
         .map(|it| service.cx.variables.with_defaults(&it).0)
         .unwrap_or_default();
@@ -162,6 +163,7 @@ fn long(service: &mut Service<'_, '_>, item: &Node) -> Result<()> {
         return Err(item.mistake("a volume needs a target"));
     };
     let target = service.text(target, "target")?;
+    let target = service.target(target);
     let kind = fields
         .take("type")
         .and_then(Node::scalar)

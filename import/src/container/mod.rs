@@ -1,5 +1,6 @@
 //! What compose files and quadlets have in common: containers, as tasks of the driver `docker`.
 
+pub(crate) mod capabilities;
 pub(crate) mod health;
 pub(crate) mod mounts;
 pub(crate) mod ports;

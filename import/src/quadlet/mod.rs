@@ -2,6 +2,7 @@
 //!
 //! The sections `[Unit]`, `[Service]` and `[Install]` mean what they mean in units.
 
+use crate::container::capabilities;
 use crate::container::health::Health;
 use crate::container::mounts::{self, Mount, Origin};
 use crate::container::ports::Publication;
@@ -136,10 +137,11 @@ impl Quadlet {
     }
 
     fn image(&mut self) -> Result<()> {
-        let Some(entry) = self
-            .last("Image")
-            .filter(|entry| !entry.value.contains(char::is_whitespace))
-        else {
+        let Some(entry) = self.last("Image").filter(|entry| {
+            !entry
+                .value
+                .contains(|c: char| c.is_whitespace() || c.is_control())
+        }) else {
             let message = "there is no Image in a section [Container]";
             return Err(Mistake::new(Place::default(), message));
         };
@@ -202,6 +204,9 @@ impl Quadlet {
             }
         }
         if let Some(entry) = self.last("User") {
+            if entry.value.contains(char::is_control) {
+                return Err(entry.mistake("User must not contain control characters"));
+            }
             self.into.task.body.set("user", entry.value);
         }
         Ok(())
@@ -487,11 +492,8 @@ impl Quadlet {
 
     fn rights(&mut self) -> Result<()> {
         for (from, to) in [("AddCapability", "cap_add"), ("DropCapability", "cap_drop")] {
-            let list = self.words(from)?.into_iter().map(|(word, _)| {
-                let word = word.to_ascii_lowercase();
-                Text::from(word.strip_prefix("cap_").unwrap_or(&word))
-            });
-            let list: Vec<Text> = list.collect();
+            let names = self.words(from)?;
+            let list = capabilities::known(&names, from, &mut self.into.task.config);
             if from == "AddCapability" && !list.is_empty() {
                 let words =
                     "The agent allows more than the usual ones with allow_caps (docs/docker.md).";

@@ -74,7 +74,8 @@ impl Command {
             };
             command.words.push(pieces);
         }
-        if command.words.is_empty() {
+        let odd = |program: &str| program.is_empty() || program.contains(char::is_control);
+        if command.words.is_empty() || command.program().is_some_and(odd) {
             return Err(entry.mistake(format!("{} names no program", entry.key)));
         }
         Ok(command)

@@ -3,7 +3,7 @@
 use super::common;
 use super::exec::{Command, chain};
 use super::read::{Specifiers, Unit, at_most, words};
-use crate::container;
+use crate::container::{self, capabilities};
 use crate::error::{Mistake, Place, Result};
 use crate::hcl::{Body, Expr};
 use crate::job::{Group, Task};
@@ -352,16 +352,19 @@ fn rights(unit: &mut Unit, task: &mut Task) {
     let is_exec = task.driver == "exec";
     let mut added = Vec::new();
     for entry in unit.all(SERVICE, "AmbientCapabilities") {
-        for name in entry.value.split_whitespace() {
-            let name = name.to_ascii_lowercase();
-            let name = name.strip_prefix("cap_").unwrap_or(&name);
-            match is_exec && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
-                true => added.push(Text::from(name)),
-                false => {
-                    task.config
-                        .lost(entry.line, "AmbientCapabilities", "only exec has cap_add")
-                }
+        let names = entry.value.split_whitespace();
+        let names: Vec<_> = names.map(|name| (name.to_owned(), entry.line)).collect();
+        match is_exec {
+            true => {
+                added.append(&mut capabilities::known(
+                    &names,
+                    &entry.key,
+                    &mut task.config,
+                ));
             }
+            false => task
+                .config
+                .lost(entry.line, &entry.key, "only exec has cap_add"),
         }
     }
     if !added.is_empty() {
