@@ -33,7 +33,7 @@ pub(super) fn of_service(key: &str) -> &'static str {
             "see cpu and cores of resources, and cpu_hard_limit of the driver"
         }
         "blkio_config" => "limits of reading and writing are not set",
-        "gpus" => "ask for it with `resources { device \"nvidia/gpu\" { count = 1 } }`",
+        "gpus" => "ask for it with a block `device \"nvidia/gpu\" {}` in resources",
         "domainname" => "write it into hostname",
         "annotations" => "labels are carried over",
         "label_file" => "write what is in it into labels",

@@ -399,7 +399,7 @@ fn of_resources(service: &mut Service<'_, '_>, node: &Node, limits: &mut Limits)
         for (key, _) in fields.rest() {
             let what = format!("deploy.resources.{part}.{}", key.name);
             let advice = match key.name.as_str() {
-                "devices" => "ask for it with `resources { device \"nvidia/gpu\" { count = 1 } }`",
+                "devices" => "ask for it with a block `device \"nvidia/gpu\" {}` in resources",
                 _ => "resources have nothing like it",
             };
             service.into.task.resources.lost(key.at.line, &what, advice);

@@ -24,8 +24,11 @@ mod depends;
 mod deploy;
 mod extends;
 mod files;
+mod health;
 mod interpolate;
 mod network;
+mod reach;
+mod rights;
 mod service;
 mod volumes;
 

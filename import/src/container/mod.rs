@@ -38,9 +38,9 @@ impl Container {
         config.set_list("ports", self.published);
         if !self.binds.is_empty() {
             config.comment(
-                "Absolute paths are the host's; the agent's configuration has to allow them:\n  \
-                 plugin \"docker\" { config { volumes { enabled = true } } }\n\
-                 Relative ones are below the task's own directory and need nothing.",
+                "Absolute paths are the host's, which the agent's configuration has to allow: `enabled = true` in \
+                 `volumes` of its block for docker (docs/docker.md). Relative ones are below the task's own directory \
+                 and need nothing.",
             );
             config.set_list("volumes", self.binds);
         }

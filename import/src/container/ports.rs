@@ -122,7 +122,8 @@ impl Publication {
         if let Some(network) = &host_network {
             let cidr = cidr(&self.address);
             comments.push(format!(
-                "Line {}: published at {} only, which the agent's configuration has to know:\n  client {{ host_network \"{network}\" {{ cidr = \"{cidr}\" }} }}",
+                "Line {}: published at {} only, which the agent's configuration has to know:\n  client {{\n    \
+                 host_network \"{network}\" {{\n      cidr = \"{cidr}\"\n    }}\n  }}",
                 self.line, self.address
             ));
         }

@@ -66,9 +66,7 @@ fn of_service(key: &str) -> &'static str {
         | "IOSchedulingPriority"
         | "CPUSchedulingPolicy"
         | "IOWeight" => "start the program by nice, ionice or chrt",
-        "PassEnvironment" | "UnsetEnvironment" => {
-            "client { options { env.allowlist } } of the agent (docs/jobs.md)"
-        }
+        "PassEnvironment" | "UnsetEnvironment" => "env.allowlist of the agent (docs/jobs.md)",
         "LoadCredential"
         | "SetCredential"
         | "LoadCredentialEncrypted"

@@ -144,7 +144,11 @@ job "everything" {
       }
 
       # Line 44: published at 127.0.0.1 only, which the agent's configuration has to know:
-      #   client { host_network "loopback" { cidr = "127.0.0.1/32" } }
+      #   client {
+      #     host_network "loopback" {
+      #       cidr = "127.0.0.1/32"
+      #     }
+      #   }
       port "p8443" {
         static       = 8443
         to           = 8443
@@ -173,7 +177,11 @@ job "everything" {
       }
 
       # Line 47: published at ::1 only, which the agent's configuration has to know:
-      #   client { host_network "loopback6" { cidr = "::1/128" } }
+      #   client {
+      #     host_network "loopback6" {
+      #       cidr = "::1/128"
+      #     }
+      #   }
       port "p6060" {
         static       = 6060
         to           = 6060
@@ -246,7 +254,7 @@ job "everything" {
         interactive     = true
         readonly_rootfs = true
         # privileged (line 108): the agent's configuration has to allow it:
-        # `plugin "docker" { config { allow_privileged = true } }`.
+        # `allow_privileged = true` in its block for docker.
         privileged = true
         # container_name (line 24): the engine gives containers other names here; it is known by
         # this one in the network.
@@ -276,7 +284,7 @@ job "everything" {
         }
 
         # Not carried over (line 111): device "vendor.example/class=thing": a device by a vendor's
-        # name is asked for with `resources { device "NAME" {} }`.
+        # name is asked for with a block `device "NAME" {}` in resources.
 
         # pid (line 131): the agent has to allow it (docs/docker.md, settings of the agent).
         pid_mode = "host"
@@ -307,8 +315,8 @@ job "everything" {
         # Not carried over (line 146): links: services know each other by their names in the network
         # of the engine.
         # Not carried over (line 147): blkio_config: limits of reading and writing are not set.
-        # Not carried over (line 148): gpus: ask for it with
-        # `resources { device "nvidia/gpu" { count = 1 } }`.
+        # Not carried over (line 148): gpus: ask for it with a block `device "nvidia/gpu" {}` in
+        # resources.
         # Not carried over (line 149): annotations: labels are carried over.
         # Not carried over (line 150): develop: it is for working on the image.
         # Not carried over (line 151): x-note: an extension, which by itself means nothing to
@@ -316,9 +324,9 @@ job "everything" {
         # Not carried over (line 152): nonsense: this is not known here.
 
         ports = ["p80", "p8443", "p7000", "p7001", "p7002", "p53", "p6060", "p9001", "p9000"]
-        # Absolute paths are the host's; the agent's configuration has to allow them:
-        #   plugin "docker" { config { volumes { enabled = true } } }
-        # Relative ones are below the task's own directory and need nothing.
+        # Absolute paths are the host's, which the agent's configuration has to allow:
+        # `enabled = true` in `volumes` of its block for docker (docs/docker.md). Relative ones are
+        # below the task's own directory and need nothing.
         volumes = [
           "/etc/localtime:/etc/localtime:ro",
           "${var.home_dir}/keys:/keys",
@@ -380,8 +388,8 @@ job "everything" {
       }
 
       resources {
-        # Not carried over (line 96): deploy.resources.reservations.devices: ask for it with
-        # `resources { device "nvidia/gpu" { count = 1 } }`.
+        # Not carried over (line 96): deploy.resources.reservations.devices: ask for it with a block
+        # `device "nvidia/gpu" {}` in resources.
 
         # cpus (line 93): cpu counts MHz. A core is taken for 1000 of them here:
         # `drover node status -self` says how many it has.
@@ -465,8 +473,6 @@ EOT
 
       # Not carried over (line 86): healthcheck.start_interval: checks have nothing like it.
 
-      # healthcheck (line 84): compose only marks a container that is unhealthy; check_restart
-      # restarts it. Without that block it is only marked.
       service {
         name     = "everything-app"
         port     = "p80"
@@ -480,9 +486,10 @@ EOT
           interval = "90s"
           timeout  = "30s"
 
-          check_restart {
-            limit = 3
-          }
+          # An unhealthy container is marked and runs on, as it did. This would restart it:
+          #   check_restart {
+          #     limit = 3
+          #   }
         }
       }
     }

@@ -37,9 +37,9 @@ job "report" {
         image    = "python:3.12-slim"
         args     = ["python", "-c", "print('done')"]
         work_dir = "/work"
-        # Absolute paths are the host's; the agent's configuration has to allow them:
-        #   plugin "docker" { config { volumes { enabled = true } } }
-        # Relative ones are below the task's own directory and need nothing.
+        # Absolute paths are the host's, which the agent's configuration has to allow:
+        # `enabled = true` in `volumes` of its block for docker (docs/docker.md). Relative ones are
+        # below the task's own directory and need nothing.
         volumes = ["${var.project_dir}/out:/work/out"]
       }
 

@@ -22,7 +22,11 @@ job "page" {
 
     network {
       # Line 11: published at 127.0.0.1 only, which the agent's configuration has to know:
-      #   client { host_network "loopback" { cidr = "127.0.0.1/32" } }
+      #   client {
+      #     host_network "loopback" {
+      #       cidr = "127.0.0.1/32"
+      #     }
+      #   }
       port "p80" {
         static       = 8080
         to           = 80
@@ -89,9 +93,9 @@ job "page" {
         # (docs/docker.md).
 
         ports = ["p80", "p443"]
-        # Absolute paths are the host's; the agent's configuration has to allow them:
-        #   plugin "docker" { config { volumes { enabled = true } } }
-        # Relative ones are below the task's own directory and need nothing.
+        # Absolute paths are the host's, which the agent's configuration has to allow:
+        # `enabled = true` in `volumes` of its block for docker (docs/docker.md). Relative ones are
+        # below the task's own directory and need nothing.
         volumes = [
           "/etc/ssl:/etc/ssl:ro",
           "/srv/quadlet/conf:/conf",

@@ -102,9 +102,9 @@ job "shop" {
         }
 
         ports = ["p80"]
-        # Absolute paths are the host's; the agent's configuration has to allow them:
-        #   plugin "docker" { config { volumes { enabled = true } } }
-        # Relative ones are below the task's own directory and need nothing.
+        # Absolute paths are the host's, which the agent's configuration has to allow:
+        # `enabled = true` in `volumes` of its block for docker (docs/docker.md). Relative ones are
+        # below the task's own directory and need nothing.
         volumes = ["${var.project_dir}/theme:/srv/theme:ro"]
       }
 
@@ -119,7 +119,7 @@ job "shop" {
       }
 
       # healthcheck (line 25): compose only marks a container that is unhealthy; check_restart
-      # restarts it. Without that block it is only marked.
+      # restarts it.
       service {
         name     = "shop-web"
         port     = "p80"
@@ -195,8 +195,6 @@ job "shop" {
         destination = "/var/lib/postgresql/data"
       }
 
-      # healthcheck (line 52): compose only marks a container that is unhealthy; check_restart
-      # restarts it. Without that block it is only marked.
       service {
         name     = "shop-db"
         provider = "nomad"
@@ -209,9 +207,10 @@ job "shop" {
           interval = "5s"
           timeout  = "30s"
 
-          check_restart {
-            limit = 3
-          }
+          # An unhealthy container is marked and runs on, as it did. This would restart it:
+          #   check_restart {
+          #     limit = 3
+          #   }
         }
       }
     }
