@@ -390,11 +390,13 @@ fn of_resources(service: &mut Service<'_, '_>, node: &Node, limits: &mut Limits)
             limits.hard = is_limit;
         }
         if let Some(node) = fields.take("pids") {
-            limits.pids = service
-                .known(node, "pids")?
-                .parse()
-                .ok()
-                .filter(|it| *it <= 1 << 22);
+            let text = service.known(node, "pids")?;
+            limits.pids = text.parse().ok().filter(|it| *it <= 1 << 22);
+            if limits.pids.is_none() {
+                let what = format!("pids {}", quote(&text));
+                let config = &mut service.into.task.config;
+                config.lost(node.line(), &what, "it must be a number up to 4194304 here");
+            }
         }
         for (key, _) in fields.rest() {
             let what = format!("deploy.resources.{part}.{}", key.name);

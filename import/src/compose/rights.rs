@@ -55,9 +55,12 @@ impl Service<'_, '_> {
         let text = match &item.kind {
             Kind::Map(_) => {
                 let mut fields = item.fields("a device")?;
-                let mut part = |name: &str| fields.take(name).and_then(Node::scalar);
-                let parts = [part("source"), part("target"), part("permissions")];
-                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                let mut parts = Vec::new();
+                for name in ["source", "target", "permissions"] {
+                    if let Some(node) = fields.take(name) {
+                        parts.push(self.known(node, name)?);
+                    }
+                }
                 parts.join(":")
             }
             _ => self.known(item, "devices")?,
@@ -105,14 +108,13 @@ impl Service<'_, '_> {
                 let limit = match &value.kind {
                     Kind::Map(_) => {
                         let mut fields = value.fields("a limit")?;
-                        let mut part = |name: &str| fields.take(name).and_then(Node::scalar);
-                        let (soft, hard) = (part("soft"), part("hard"));
-                        let other = || soft.clone().or(hard.clone()).unwrap_or_default();
-                        format!(
-                            "{}:{}",
-                            soft.clone().unwrap_or_else(other),
-                            hard.clone().unwrap_or_else(other)
-                        )
+                        let mut both = Vec::new();
+                        for name in ["soft", "hard"] {
+                            if let Some(node) = fields.take(name) {
+                                both.push(self.known(node, name)?);
+                            }
+                        }
+                        both.join(":")
                     }
                     _ => self.known(value, &key.name)?,
                 };
@@ -139,6 +141,10 @@ impl Service<'_, '_> {
             let pairs = self.pairs(options, "options")?.into_iter();
             let pairs = pairs.map(|(name, value)| (name, value.unwrap_or_default()));
             body.map("config", pairs.collect());
+        }
+        for (other, _) in fields.rest() {
+            let what = format!("logging.{}", other.name);
+            body.lost(other.at.line, &what, "the engine has nothing like it");
         }
         self.into.task.config.block("logging", body);
         Ok(())

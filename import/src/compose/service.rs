@@ -359,7 +359,9 @@ impl<'p> Service<'_, 'p> {
                     Some(("size", value)) if measure::bytes(value).is_some() => {
                         size = measure::bytes(value);
                     }
-                    Some(("mode", value)) => mode = u64::from_str_radix(value, 8).ok(),
+                    Some(("mode", value)) if u64::from_str_radix(value, 8).is_ok() => {
+                        mode = u64::from_str_radix(value, 8).ok();
+                    }
                     _ => {
                         let what = format!("option {option} of tmpfs");
                         self.into

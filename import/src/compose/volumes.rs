@@ -182,7 +182,7 @@ fn long(service: &mut Service<'_, '_>, item: &Node) -> Result<()> {
                 true => Origin::Host(source),
                 false => Origin::Host(service.cx.path(&plain)),
             };
-            let label = label(&mut fields)?;
+            let label = label(service, &mut fields)?;
             Mount {
                 origin,
                 target,
@@ -211,18 +211,7 @@ fn long(service: &mut Service<'_, '_>, item: &Node) -> Result<()> {
             .add(&mut service.into);
         }
         ("tmpfs", _) => {
-            let (mut size, mut mode) = (None, None);
-            if let Some(node) = fields.take("tmpfs") {
-                let mut fields = node.fields("tmpfs")?;
-                if let Some(node) = fields.take("size") {
-                    size = Some(service.bytes(node, "size")?);
-                }
-                let text = fields.take("mode").and_then(Node::scalar);
-                mode = text
-                    .and_then(|it| it.parse::<u64>().ok())
-                    .filter(|mode| *mode <= 0o7777);
-                rest(service, &fields, "tmpfs.");
-            }
+            let (size, mode) = tmpfs(service, fields.take("tmpfs"))?;
             service.into.tmpfs(target, size, mode, line);
         }
         (other, _) => {
@@ -235,25 +224,51 @@ fn long(service: &mut Service<'_, '_>, item: &Node) -> Result<()> {
     Ok(())
 }
 
-/// `bind { selinux }`, if nothing else is said of a bind.
-fn label(fields: &mut crate::yaml::Fields<'_>) -> Result<String> {
+/// Size and permissions of a file system in memory.
+fn tmpfs(service: &mut Service<'_, '_>, node: Option<&Node>) -> Result<(Option<u64>, Option<u64>)> {
+    let (mut size, mut mode) = (None, None);
+    let Some(node) = node else {
+        return Ok((size, mode));
+    };
+    let mut fields = node.fields("tmpfs")?;
+    if let Some(node) = fields.take("size") {
+        size = Some(service.bytes(node, "size")?);
+    }
+    if let Some(node) = fields.take("mode") {
+        let text = service.known(node, "mode")?;
+        mode = text.parse::<u64>().ok().filter(|mode| *mode <= 0o7777);
+        if mode.is_none() {
+            return Err(node.mistake(format!("mode: {} are no permissions", quote(&text))));
+        }
+    }
+    rest(service, &fields, "tmpfs.");
+    Ok((size, mode))
+}
+
+/// `bind { selinux }`.
+fn label(service: &mut Service<'_, '_>, fields: &mut crate::yaml::Fields<'_>) -> Result<String> {
     let Some(node) = fields.take("bind") else {
         return Ok(String::new());
     };
     let mut bind = node.fields("bind")?;
     // The directory is never made here: a task whose directory is missing fails, and says so.
     bind.take("create_host_path");
-    let label = bind.take("selinux").and_then(Node::scalar);
-    Ok(label
-        .filter(|it| matches!(it.as_str(), "z" | "Z"))
-        .unwrap_or_default())
+    let mut label = String::new();
+    if let Some(node) = bind.take("selinux") {
+        label = service.known(node, "selinux")?;
+        if !matches!(label.as_str(), "z" | "Z") {
+            return Err(node.mistake("selinux must be z or Z"));
+        }
+    }
+    rest(service, &bind, "bind.");
+    Ok(label)
 }
 
 fn rest(service: &mut Service<'_, '_>, fields: &crate::yaml::Fields<'_>, above: &str) {
     for (key, _) in fields.rest() {
         let what = format!("{above}{} of a volume", key.name);
         let advice = match key.name.as_str() {
-            "volume" => "see mount { volume_options } of docs/docker.md",
+            "volume" | "propagation" => "see the mount block of the driver (docs/docker.md)",
             _ => "nothing here is like it",
         };
         service.into.mounts.lost(key.at.line, &what, advice);

@@ -380,9 +380,17 @@ impl Quadlet {
             body.map("config", options);
             self.into.task.config.block("logging", body);
         }
-        let memory = self.last("Memory");
-        match memory.and_then(|entry| measure::bytes(&entry.value)) {
-            Some(bytes) => container::memory(&mut self.into.task.resources, None, Some(bytes)),
+        let mut limit = None;
+        if let Some(entry) = self.last("Memory") {
+            limit = measure::bytes(&entry.value);
+            if limit.is_none() {
+                let what = format!("Memory={}", short_value(&entry.value));
+                let resources = &mut self.into.task.resources;
+                resources.lost(entry.line, &what, "a size such as 512m is needed");
+            }
+        }
+        match limit {
+            Some(limit) => container::memory(&mut self.into.task.resources, None, Some(limit)),
             None => common::resources(&mut self.unit, &mut self.into.task.resources),
         }
         Ok(())
@@ -439,9 +447,15 @@ impl Quadlet {
         if let Some(entry) = self.last("StopSignal") {
             self.into.task.body.set("kill_signal", entry.value);
         }
-        let asked = self
-            .last("StopTimeout")
-            .and_then(|entry| measure::duration(&entry.value));
+        let mut asked = None;
+        if let Some(entry) = self.last("StopTimeout") {
+            asked = measure::duration(&entry.value);
+            if asked.is_none() {
+                let what = format!("StopTimeout={}", short_value(&entry.value));
+                let body = &mut self.into.task.body;
+                body.lost(entry.line, &what, "a number of seconds is needed");
+            }
+        }
         common::ends(
             &mut self.unit,
             &mut self.into.task.body,

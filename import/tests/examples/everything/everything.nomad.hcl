@@ -342,8 +342,10 @@ job "everything" {
           target = "/var/lib/nameless"
         }
 
-        # Not carried over (line 68): volume of a volume: see mount { volume_options } of
-        # docs/docker.md.
+        # Not carried over (line 64): bind.propagation of a volume: see the mount block of the
+        # driver (docs/docker.md).
+        # Not carried over (line 68): volume of a volume: see the mount block of the driver
+        # (docs/docker.md).
 
         mount {
           type   = "tmpfs"
