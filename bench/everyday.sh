@@ -139,7 +139,7 @@ measure_all() {
 measure_drover() {
     who=drover
     # One client is many here.
-    echo 'limits { http_max_conns_per_client = 5000 }' > "$dir/drover.hcl"
+    echo 'limits { http_max_conns_per_client = 4096 }' > "$dir/drover.hcl"
     options=(-config "$dir/drover.hcl")
     start_agent
     measure_all
@@ -205,7 +205,7 @@ print_table() {
     figure ' times' 100 2 less memory 'memory after 1,000 batch jobs came and went' 150 110
 }
 
-ulimit -n 32768
+ulimit -n 16384
 build everyday
 prepare
 measure_nomad

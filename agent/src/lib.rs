@@ -11,6 +11,7 @@ pub mod admission;
 pub mod agent_handle;
 pub mod agent_log;
 pub mod cli;
+mod cluster;
 pub mod config;
 pub mod http;
 pub mod jobspec;

@@ -11,6 +11,7 @@ mod cancel;
 pub mod cgroup;
 pub mod checks;
 pub mod clock;
+pub mod cluster;
 pub mod connect;
 pub mod data_dir;
 pub mod destroy;

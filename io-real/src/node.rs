@@ -31,6 +31,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::agent_handle::{Message, RequestInbox, Work};
 use crate::checks::Checks;
 use crate::clock;
+use crate::cluster::CallServers;
 use crate::device::{DevicePlugins, DeviceStream};
 use crate::driver::{Driver, DriverStream, Inbox};
 use crate::fingerprint::Prober;
@@ -72,6 +73,8 @@ pub struct Dependencies {
     pub devices: DevicePlugins,
     /// Who does the work of hooks.
     pub hooks: Hooks,
+    /// Who reaches the servers of the cluster, if there is one.
+    pub servers: Option<Box<dyn CallServers>>,
     /// Where answers arrive.
     pub answers: mpsc::UnboundedReceiver<Input>,
     /// The way of answers, for the store.
@@ -92,6 +95,7 @@ pub struct Node {
     plugins: Plugins,
     devices: DevicePlugins,
     hooks: Hooks,
+    servers: Option<Box<dyn CallServers>>,
     checks: Checks,
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
@@ -143,6 +147,7 @@ impl Node {
             plugins: dependencies.plugins,
             devices: dependencies.devices,
             hooks: dependencies.hooks,
+            servers: dependencies.servers,
             checks: Checks::new(dependencies.inbox.clone()),
             answers: dependencies.answers,
             inbox: dependencies.inbox,
@@ -279,7 +284,7 @@ impl Node {
             }
             Effect::Check(effect) => self.checks.carry_out(effect),
             Effect::Node(effect) => self.query_machine(&effect),
-            Effect::Server(effect) => self.call_servers(&effect),
+            Effect::Server(effect) => self.call_servers(effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 self.request_inbox.committed(self.agent.view(), &batch);
                 let inbox = self.inbox.clone();
@@ -313,14 +318,16 @@ impl Node {
         own.or_else(|| Some(Arc::new(self.plugins.driver(name)?)))
     }
 
-    /// There is nobody yet who reaches servers, and no agent is configured to be in a cluster.
-    fn call_servers(&self, effect: &ServerEffect) {
+    fn call_servers(&self, effect: ServerEffect) {
+        if let Some(servers) = &self.servers {
+            return servers.carry_out(effect, &self.inbox);
+        }
         if let ServerEffect::Call { op, .. } = effect {
             let error = CallError {
                 kind: CallErrorKind::NoServers,
                 message: "this agent reaches no servers".to_owned(),
             };
-            let (op, result) = (*op, Err(error));
+            let result = Err(error);
             let answer = ServerInput::Answered { op, result };
             self.inbox.deliver(Input::Server(answer));
         }

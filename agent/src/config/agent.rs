@@ -248,7 +248,7 @@ mod tests {
             "leave_on_terminate",
             "advertise",
             "ui",
-            "client.server_join",
+            "client.servers",
             "server.bootstrap_expect",
         ];
         for name in ignored {

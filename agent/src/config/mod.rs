@@ -244,6 +244,12 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     config.agent.http_port = ports.flatten();
     let server: ServerConfig = server.unwrap_or_default();
     config.preemption = server.preemption;
+    let joins = !config.client.node.servers.is_empty();
+    if server.enabled && joins {
+        // One that is a server too joins itself.
+        config.client.node.servers.clear();
+        config.ignored.push("client.servers".to_owned());
+    }
     config.ignored.extend(server.ignored);
     let limits: LimitsConfig = limits.unwrap_or_default();
     config.limits = limits.connections;

@@ -26,6 +26,8 @@
 //!   }
 //!   bridge_network_name   = "drover"   # of networks of groups
 //!   bridge_network_subnet = "172.26.64.0/20"
+//!   servers = ["10.0.0.1:4647"]       # of the cluster whose node this is; or server_join
+//!   server_join { retry_join = ["10.0.0.2"] }
 //!   host_volume "data" { path = "/srv/data" }   # see `host_volume`
 //! }
 //! ```
@@ -65,13 +67,11 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "no_host_uuid",
     "node_max_allocs",
     "preferred_address_family",
-    "servers",
     "state_dir",
 ];
 
 /// Blocks of it that have none.
-pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] =
-    &["drain_on_shutdown", "server_join", "template", "users"];
+pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] = &["drain_on_shutdown", "template", "users"];
 
 /// What is said of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub struct NodeConfig {
     pub network_interface: Option<String>,
     /// How many processes and threads a task has at most; no limit if that is 0.
     pub pids_limit: Option<u64>,
+    /// The servers of the cluster whose node this is, as `HOST:PORT`; none if it is on its own.
+    pub servers: Vec<String>,
 }
 
 /// What tasks do not get of the machine.
@@ -113,6 +115,18 @@ pub struct Reserved {
     pub amounts: resources::Reserved,
 }
 
+/// Servers to join. It is tried until it works, whatever the other settings say.
+fn server_join(block: &Block, ignored: &mut Vec<String>) -> Result<Vec<String>, String> {
+    let at = |why| format!("client: server_join: {why}");
+    let mut given = fields(&block.body).map_err(at)?;
+    let servers = ["retry_join", "start_join"].map(|name| given.texts(name));
+    let without_effect = given.ignore(&["retry_interval", "retry_max"]);
+    ignored.extend((without_effect.iter()).map(|name| format!("client.server_join.{name}")));
+    given.nothing_else("server_join").map_err(at)?;
+    let servers = servers.into_iter().collect::<Result<Vec<_>, _>>();
+    Ok(servers.map_err(at)?.concat())
+}
+
 /// Reads the attributes that are about the node.
 pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
     if given.flag("enabled")? == Some(false) {
@@ -124,6 +138,7 @@ pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
         meta: given.text_map("meta")?,
         network_interface: given.text("network_interface")?,
         pids_limit: pids_limit(given)?,
+        servers: given.texts("servers")?,
         bridge: bridge(given)?,
         host_volumes_dir: host_volume::dir(given)?,
         ..NodeConfig::default()
@@ -185,6 +200,7 @@ impl NodeConfig {
                 self.host_networks.push(network);
             }
             "host_volume" => host_volume::add(&mut self.host_volumes, block)?,
+            "server_join" => self.servers.extend(server_join(block, ignored)?),
             name if BLOCKS_WITHOUT_EFFECT.contains(&name) => {
                 let name = format!("client.{name}");
                 if !ignored.contains(&name) {

@@ -65,6 +65,8 @@ const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
 pub struct ServerConfig {
     /// Whose jobs may preempt jobs of lower priority.
     pub preemption: Preemption,
+    /// Whether the agent is a server, so that the cluster is itself.
+    pub enabled: bool,
     /// What is given and has no effect here.
     pub ignored: Vec<String>,
 }
@@ -72,8 +74,7 @@ pub struct ServerConfig {
 /// Reads the block.
 pub(super) fn server(block: &Block) -> Result<ServerConfig, String> {
     let mut given = fields(&block.body)?;
-    // Whether it is called a server or not: it is its own.
-    given.flag("enabled")?;
+    let enabled = given.flag("enabled")?.unwrap_or(false);
     let ignored = given.ignore(WITHOUT_EFFECT);
     given.nothing_else("server")?;
     let mut config = ServerConfig {
@@ -81,6 +82,7 @@ pub(super) fn server(block: &Block) -> Result<ServerConfig, String> {
             .iter()
             .map(|name| format!("server.{name}"))
             .collect(),
+        enabled,
         ..ServerConfig::default()
     };
     let mut found = None;

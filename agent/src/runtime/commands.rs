@@ -252,6 +252,9 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
     let data_dir = args.data_dir.clone().or(file.agent.data_dir.clone());
     let data_dir = data_dir.unwrap_or_else(default_data_dir);
     file.plugin_dir = args.plugin_dir.clone().or(file.plugin_dir);
+    if !args.servers.is_empty() {
+        file.client.node.servers = args.servers.clone();
+    }
     let settings = Settings {
         data_dir,
         node_name: args.node_name.clone().or(file.agent.name.clone()),

@@ -26,6 +26,11 @@ impl NodeSecret {
         NodeSecret(secret)
     }
 
+    /// The secret, for servers, who know the node by it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
     /// The token for an allocation's disk.
     pub fn token(&self, alloc: AllocId) -> String {
         self.mac(alloc).map_or_else(String::new, |mac| {

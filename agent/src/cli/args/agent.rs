@@ -33,6 +33,9 @@ pub struct AgentArgs {
     /// The data centre; dc1 unless given here or in the configuration
     #[arg(long, value_name = "NAME")]
     pub dc: Option<String>,
+    /// Servers of a Nomad cluster whose client node the agent is, as HOST:PORT; on its own if none
+    #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
+    pub servers: Vec<String>,
     /// What the flight recorder may take of the disk, such as 512K or 1G; 0 records nothing
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = bytes)]
     pub recording_size: u64,

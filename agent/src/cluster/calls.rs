@@ -1,0 +1,224 @@
+//! One call, from the core's form to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drover_core::cluster::{
+    AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
+    NodeReply, PulledAllocs,
+};
+use drover_core::ids::AllocId;
+use drover_core::model::drain::Eligibility;
+use drover_core::model::node::NodeEvent;
+use drover_core::time::Span;
+use drover_rpc::error::{Error, ServerErrorKind};
+use drover_rpc::msgpack::Secret;
+use drover_rpc::types::query::{AllocGetAllocs, NodeGetClientAllocs};
+use drover_rpc::types::registration::{
+    NodeEmitEvents, NodeRegister, NodeUpdateReply, NodeUpdateStatus,
+};
+use drover_rpc::types::update::NodeUpdateAlloc;
+
+use super::{Cluster, node, placed, report};
+
+/// How long a call may take that does not wait for something to happen. The core gives up at its own deadlines; this
+/// is for what it gave up.
+const USUAL: Duration = Duration::from_secs(30);
+
+/// How long servers may be late with an answer that they wait with, beside a sixteenth of the time.
+const LATE: Duration = Duration::from_secs(10);
+
+impl Cluster {
+    pub(super) async fn call(
+        &self,
+        credentials: Credentials,
+        call: Call,
+    ) -> Result<Answer, CallError> {
+        let token = self.token(credentials);
+        let made = match call {
+            Call::Register(node) => self.register(token, &node).await,
+            Call::Heartbeat { renew_identity } => self.heartbeat(token, renew_identity).await,
+            Call::EmitEvents(events) => self.emit(token, &events).await,
+            Call::WatchAllocs { index, max_wait } => self.watch(token, index, max_wait).await,
+            Call::PullAllocs {
+                ids,
+                newer_than,
+                max_wait,
+            } => self.pull(token, &ids, newer_than, max_wait).await,
+            Call::ReportAllocs(reports) => self.report(token, &reports).await,
+        };
+        made.map_err(|error| CallError {
+            kind: kind(&error),
+            message: error.to_string(),
+        })
+    }
+
+    fn token(&self, credentials: Credentials) -> Secret {
+        let node = &self.0.node;
+        match credentials {
+            Credentials::None => node.introduction.clone(),
+            Credentials::NodeSecret => node.secret.clone(),
+            Credentials::Identity(identity) => identity.expose().into(),
+        }
+    }
+
+    fn region(&self) -> String {
+        self.0.node.region.clone()
+    }
+
+    fn id(&self) -> String {
+        self.0.node.id.to_string()
+    }
+
+    async fn register(&self, auth_token: Secret, node: &ClientNode) -> Result<Answer, Error> {
+        let secret = self.0.node.secret.clone();
+        let request = NodeRegister {
+            auth_token,
+            node: Some(Box::new(node::of(node, secret))),
+            region: self.region(),
+            ..NodeRegister::default()
+        };
+        let reply = self.0.client.call(&request, USUAL).await?;
+        Ok(Answer::Registered(node_reply(reply)))
+    }
+
+    async fn heartbeat(&self, auth_token: Secret, renew: bool) -> Result<Answer, Error> {
+        let request = NodeUpdateStatus {
+            auth_token,
+            force_identity_renewal: renew,
+            node_id: self.id(),
+            region: self.region(),
+            status: "ready".to_owned(),
+            ..NodeUpdateStatus::default()
+        };
+        let reply = self.0.client.call(&request, USUAL).await?;
+        Ok(Answer::Heartbeat(node_reply(reply)))
+    }
+
+    async fn emit(&self, auth_token: Secret, events: &[NodeEvent]) -> Result<Answer, Error> {
+        let events = events.iter().map(report::event).collect();
+        let request = NodeEmitEvents {
+            auth_token,
+            node_events: [(self.id(), events)].into(),
+            region: self.region(),
+            ..NodeEmitEvents::default()
+        };
+        self.0.client.call(&request, USUAL).await?;
+        Ok(Answer::EventsKept)
+    }
+
+    async fn watch(&self, auth_token: Secret, index: u64, wait: Span) -> Result<Answer, Error> {
+        let request = NodeGetClientAllocs {
+            // From a server that is not behind, the first time.
+            allow_stale: index > 0,
+            auth_token,
+            max_query_time: wait.0,
+            min_query_index: index,
+            node_id: self.id(),
+            region: self.region(),
+            secret_id: self.0.node.secret.clone(),
+            ..NodeGetClientAllocs::default()
+        };
+        let reply = self.0.client.call(&request, blocking(wait)).await?;
+        // What has no id of an allocation is none.
+        let allocs = reply.allocs.iter();
+        let allocs = allocs.filter_map(|(id, index)| Some((id.parse().ok()?, *index)));
+        Ok(Answer::Indexes(AllocIndexes {
+            index: reply.index,
+            allocs: allocs.collect(),
+        }))
+    }
+
+    async fn pull(
+        &self,
+        auth_token: Secret,
+        ids: &[AllocId],
+        newer_than: u64,
+        wait: Span,
+    ) -> Result<Answer, Error> {
+        let request = AllocGetAllocs {
+            alloc_ids: ids.iter().map(ToString::to_string).collect(),
+            allow_stale: true,
+            auth_token,
+            max_query_time: wait.0,
+            min_query_index: newer_than,
+            region: self.region(),
+            ..AllocGetAllocs::default()
+        };
+        let reply = self.0.client.call(&request, blocking(wait)).await?;
+        let allocs = reply.allocs.iter().filter_map(placed::of).map(Arc::new);
+        Ok(Answer::Pulled(PulledAllocs {
+            index: reply.index,
+            allocs: allocs.collect(),
+        }))
+    }
+
+    async fn report(
+        &self,
+        auth_token: Secret,
+        reports: &[Arc<AllocReport>],
+    ) -> Result<Answer, Error> {
+        let node = self.id();
+        let request = NodeUpdateAlloc {
+            alloc: reports.iter().map(|it| report::of(it, &node)).collect(),
+            auth_token,
+            region: self.region(),
+            ..NodeUpdateAlloc::default()
+        };
+        self.0.client.call(&request, USUAL).await?;
+        Ok(Answer::ReportsKept)
+    }
+}
+
+/// How long a call may take with whose answer servers wait.
+fn blocking(wait: Span) -> Duration {
+    let wait = Duration::from_nanos(u64::try_from(wait.0).unwrap_or(0));
+    wait + wait / 16 + LATE
+}
+
+fn node_reply(reply: NodeUpdateReply) -> NodeReply {
+    let eligibility = match reply.scheduling_eligibility.as_str() {
+        "eligible" => Some(Eligibility::Eligible),
+        "ineligible" => Some(Eligibility::Ineligible),
+        // Nothing was said, or nothing that is known.
+        _ => None,
+    };
+    let servers = reply.servers.into_iter();
+    let servers = servers.map(|server| server.rpc_advertise_addr);
+    NodeReply {
+        heartbeat_ttl: Span(reply.heartbeat_ttl),
+        servers: servers
+            .filter(|it| !it.is_empty())
+            .map(Into::into)
+            .collect(),
+        eligibility,
+        identity: (reply.signed_identity)
+            .filter(|identity| !identity.is_empty())
+            .map(|identity| identity.expose().into()),
+        index: reply.index,
+    }
+}
+
+fn kind(error: &Error) -> CallErrorKind {
+    match error.server_error_kind() {
+        Some(ServerErrorKind::UnknownNode) => CallErrorKind::UnknownNode,
+        Some(
+            ServerErrorKind::PermissionDenied
+            | ServerErrorKind::TokenNotFound
+            | ServerErrorKind::SecretMismatch,
+        ) => CallErrorKind::PermissionDenied,
+        Some(ServerErrorKind::NoLeader | ServerErrorKind::NotReady) => CallErrorKind::NoLeader,
+        Some(
+            ServerErrorKind::NoPathToRegion
+            | ServerErrorKind::MissingRegion
+            | ServerErrorKind::NodeDown
+            | ServerErrorKind::UnknownService
+            | ServerErrorKind::UnknownMethod
+            | ServerErrorKind::UndecodableRequest
+            | ServerErrorKind::Coded(_)
+            | ServerErrorKind::Other,
+        ) => CallErrorKind::Other,
+        None if *error == Error::NoServers => CallErrorKind::NoServers,
+        None => CallErrorKind::Other,
+    }
+}

@@ -1,0 +1,76 @@
+//! What a node reports, as servers take it: what became of allocations, and its own events.
+
+use drover_core::cluster::AllocReport;
+use drover_core::model::alloc::TaskState;
+use drover_core::model::event::TaskEvent;
+use drover_core::model::node::NodeEvent;
+use drover_core::time::Timestamp;
+use drover_rpc::msgpack::Time;
+use drover_rpc::types::allocation::{DeploymentStatus, NetworkStatus};
+use drover_rpc::types::{node, update};
+
+/// The interface of an allocation with an address of its own.
+const INTERFACE: &str = "eth0";
+
+/// What became of an allocation of this node.
+pub(super) fn of(report: &AllocReport, node: &str) -> update::AllocUpdate {
+    let tasks = report.tasks.iter();
+    update::AllocUpdate {
+        client_description: report.description.to_string(),
+        client_status: report.status.as_str().to_owned(),
+        deployment_status: report.health.map(|health| DeploymentStatus {
+            healthy: Some(health.healthy),
+            timestamp: time(Some(health.timestamp)),
+            ..DeploymentStatus::default()
+        }),
+        id: report.id.to_string(),
+        network_status: report.address.map(|address| NetworkStatus {
+            address: address.to_string(),
+            interface_name: INTERFACE.to_owned(),
+            ..NetworkStatus::default()
+        }),
+        node_id: node.to_owned(),
+        task_states: tasks
+            .map(|(name, state)| (name.to_string(), task(state)))
+            .collect(),
+    }
+}
+
+fn task(state: &TaskState) -> update::TaskState {
+    update::TaskState {
+        events: state.events.iter().map(|it| task_event(it)).collect(),
+        failed: state.failed,
+        finished_at: time(state.finished_at),
+        last_restart: time(state.last_restart),
+        restarts: state.restarts,
+        started_at: time(state.started_at),
+        state: state.state.as_str().to_owned(),
+        ..update::TaskState::default()
+    }
+}
+
+fn task_event(event: &TaskEvent) -> update::TaskEvent {
+    update::TaskEvent {
+        details: event.details.clone(),
+        display_message: event.display_message.clone(),
+        fails_task: event.fails_task,
+        time: event.time.0,
+        r#type: event.kind.as_str().to_owned(),
+        ..update::TaskEvent::default()
+    }
+}
+
+/// An event of the node.
+pub(super) fn event(event: &NodeEvent) -> node::NodeEvent {
+    node::NodeEvent {
+        details: event.details.clone(),
+        message: event.message.clone(),
+        subsystem: event.subsystem.clone(),
+        timestamp: time(Some(event.time)),
+        ..node::NodeEvent::default()
+    }
+}
+
+fn time(at: Option<Timestamp>) -> Time {
+    at.map_or(Time::ZERO, |at| Time::from_unix_nanos(at.0))
+}

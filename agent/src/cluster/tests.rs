@@ -1,0 +1,129 @@
+//! What was recorded between Nomad's node and its servers, in the core's form and back.
+
+use std::fs;
+use std::path::Path;
+
+use drover_core::cluster::{AllocReport, ClientNode, PlacedAlloc};
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::processors::{Core, Processors};
+use drover_rpc::msgpack::{decode, end_of};
+use drover_rpc::types::query::Allocations;
+
+use super::{node, placed, report};
+
+/// The allocations of a recording, in which each reply follows its header.
+fn recorded() -> Vec<PlacedAlloc> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../rpc/tests/recorded/Alloc.GetAllocs.reply.msgpack");
+    let bytes = fs::read(path).unwrap();
+    let (mut rest, mut objects) = (&bytes[..], Vec::new());
+    while !rest.is_empty() {
+        let (object, more) = rest.split_at(end_of(rest).unwrap());
+        objects.push(object);
+        rest = more;
+    }
+    let replies = objects.chunks(2).map(|call| decode::<Allocations>(call[1]));
+    let allocs = replies.flat_map(|reply| reply.unwrap().allocs);
+    allocs.map(|alloc| placed::of(&alloc).unwrap()).collect()
+}
+
+#[test]
+fn recorded_allocations_have_jobs_that_this_node_can_run() {
+    let all = recorded();
+    assert!(!all.is_empty());
+    for alloc in all {
+        let job = alloc.job.as_ref().unwrap();
+        let group = job.group(alloc.group.as_str()).unwrap();
+        assert_eq!(
+            &*alloc.name,
+            format!("{}.{}[{}]", job.id, group.name, alloc.index())
+        );
+        assert_ne!(alloc.id, AllocId::default());
+        assert!(alloc.modify_index > 0 && alloc.create_time.0 > 0);
+        assert!(!group.tasks.is_empty());
+        let labels: Vec<&str> = alloc.ports.iter().map(|port| port.label.as_str()).collect();
+        let asked = group.networks.iter().flat_map(|network| {
+            let ports = network.reserved_ports.iter().chain(&network.dynamic_ports);
+            ports.map(|port| port.label.as_str())
+        });
+        assert_eq!(labels, asked.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn recorded_allocations_are_to_run_or_to_stop() {
+    let wanted: Vec<DesiredStatus> = recorded().iter().map(|alloc| alloc.desired).collect();
+    assert!(wanted.contains(&DesiredStatus::Run));
+    assert!(wanted.contains(&DesiredStatus::Stop), "{wanted:?}");
+}
+
+#[test]
+fn node_registers_with_what_nothing_is_placed_without() {
+    let core = Core {
+        max_mhz: 3_000,
+        ..Core::default()
+    };
+    let here = ClientNode {
+        name: "here".to_owned(),
+        address: "10.0.0.9".to_owned(),
+        processors: Processors {
+            total_compute: 6_000,
+            usable_compute: 5_000,
+            cores: vec![
+                core,
+                Core {
+                    id: 1,
+                    disabled: true,
+                    ..core
+                },
+            ],
+        },
+        network_modes: ["bridge".to_owned()].into(),
+        memory_mb: 1_000,
+        disk_mb: 2_000,
+        dynamic_ports: (20_000, 32_000),
+        ..ClientNode::default()
+    };
+    let shown = node::of(&here, "secret".into());
+    let resources = shown.node_resources.unwrap();
+    let modes: Vec<&str> = resources
+        .networks
+        .iter()
+        .map(|it| it.mode.as_str())
+        .collect();
+    assert_eq!(modes, ["host", "bridge"]);
+    let at = &resources.node_networks[0].addresses[0];
+    assert_eq!(
+        (at.alias.as_str(), at.address.as_str()),
+        ("default", "10.0.0.9")
+    );
+    let topology = resources.processors.topology.unwrap();
+    assert_eq!(topology.cores.len(), 2);
+    assert_eq!(topology.override_total_compute, 6_000);
+    assert_eq!(
+        (resources.memory.memory_mb, resources.disk.disk_mb),
+        (1_000, 2_000)
+    );
+    let reserved = shown.reserved_resources.unwrap();
+    assert_eq!(reserved.cpu.reserved_cpu_cores, [1]);
+    assert_eq!(reserved.cpu.cpu_shares, 1_000);
+    assert_eq!(shown.secret_id.expose(), "secret");
+}
+
+#[test]
+fn report_says_what_became_of_alloc() {
+    let sent = AllocReport {
+        id: AllocId(7),
+        status: ClientStatus::Failed,
+        description: "Failed tasks".into(),
+        tasks: [("t".into(), drover_core::model::alloc::TaskState::default())].into(),
+        health: None,
+        address: None,
+    };
+    let update = report::of(&sent, "node");
+    assert_eq!(update.id, AllocId(7).to_string());
+    assert_eq!(update.client_status, "failed");
+    assert_eq!(update.task_states["t"].state, "pending");
+    assert_eq!(update.deployment_status, None);
+}
