@@ -196,8 +196,12 @@ fn node_runs_what_server_places_and_reports_it() {
     assert_eq!(after["StartedAt"], before);
     assert_eq!(after["Restarts"], 0);
     assert!(nomad.ask("DELETE", "/v1/job/sleeper", "").is_some());
-    let stopped = nomad.alloc("sleeper", "complete");
-    assert!(events(&stopped).contains(&"Killed".to_owned()));
+    nomad.alloc("sleeper", "complete");
+    // The status goes ahead, the rest of the story follows.
+    nomad.wait("/v1/job/sleeper/allocations", |all| {
+        let told = events(all.get(0)?);
+        told.contains(&"Killed".to_owned()).then_some(())
+    });
 }
 
 #[test]

@@ -31,8 +31,9 @@ const DEPTH: usize = 40;
 /// Makes values.
 #[derive(Debug, Default)]
 pub struct Specimens {
-    /// Which variant comes next, of each enum at each place.
-    turns: BTreeMap<TaskPath, usize>,
+    /// Which variant comes next, of each enum at each place. What is in `Ok` is at one place for all types, so the
+    /// enum's name belongs to it: enums that count together can miss variants for ever.
+    turns: BTreeMap<(TaskPath, &'static str), usize>,
     /// The variants that values had, of each enum.
     seen: BTreeMap<Enum, BTreeSet<usize>>,
     /// Which text is taken at a place.
@@ -171,7 +172,8 @@ impl<'de> Deserializer<'de> for &mut Maker<'_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, to: V) -> Result<V::Value, Refused> {
         const KINDS: usize = 6;
-        let turn = self.specimens.turns.entry(self.place).or_default();
+        let turn = self.specimens.turns.entry((self.place, ""));
+        let turn = turn.or_default();
         *turn += 1;
         match *turn % KINDS {
             0 if self.depth < DEPTH => self.deserialize_seq(to),
@@ -270,7 +272,8 @@ impl<'de> Deserializer<'de> for &mut Maker<'_> {
         variants: &'static [&'static str],
         to: V,
     ) -> Result<V::Value, Refused> {
-        let turn = self.specimens.turns.entry(self.place).or_default();
+        let turn = self.specimens.turns.entry((self.place, name));
+        let turn = turn.or_default();
         let at = *turn % variants.len();
         *turn += 1;
         self.variants.push(((name, variants), at));

@@ -71,9 +71,15 @@ fn planted_bug_names_a_test_that_exists() {
         let package = root.join(test.package.trim_start_matches("drover-"));
         let files = match test.target.as_str() {
             "lib" => below(&package.join("src")),
-            file => vec![package.join("tests").join(format!("{file}.rs"))],
+            target => {
+                let tests = package.join("tests");
+                let mut files = below(&tests.join(target));
+                files.push(tests.join(format!("{target}.rs")));
+                files
+            }
         };
-        let head = format!("fn {}(", test.name);
+        let name = test.name.rsplit("::").next().unwrap_or_default();
+        let head = format!("fn {name}(");
         assert!(
             files.iter().any(|file| read(file).contains(&head)),
             "{test:?}"
