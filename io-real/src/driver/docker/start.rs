@@ -143,8 +143,7 @@ impl World {
         let (id, _held) = self
             .make(
                 &engine,
-                task,
-                launch,
+                (task, launch),
                 &ours,
                 &asked,
                 &config,
@@ -242,8 +241,7 @@ impl World {
     async fn make(
         self: &Arc<Self>,
         engine: &Engine,
-        task: &TaskKey,
-        launch: LaunchId,
+        (task, launch): (&TaskKey, LaunchId),
         ours: &Ours,
         asked: &Arc<DockerConfig>,
         config: &Arc<TaskConfig>,
