@@ -65,30 +65,8 @@ impl Service<'_, '_> {
             }
             _ => self.known(item, "devices")?,
         };
-        let mut parts = text.split(':');
-        let host = parts.next().unwrap_or_default();
-        if !host.starts_with('/') {
-            let advice = "a device by a vendor's name is asked for with a block `device \"NAME\" {}` in resources";
-            self.into
-                .task
-                .config
-                .lost(item.line(), &format!("device {}", quote(&text)), advice);
-            return Ok(());
-        }
-        let mut body = Body::default();
-        body.set("host_path", host);
-        for part in parts {
-            let is_path = part.starts_with('/');
-            body.set(
-                if is_path {
-                    "container_path"
-                } else {
-                    "cgroup_permissions"
-                },
-                part,
-            );
-        }
-        self.into.task.config.block("devices", body);
+        let what = format!("device {}", quote(&text));
+        self.into.device(&text, &what, item.line());
         Ok(())
     }
 

@@ -54,6 +54,31 @@ impl Container {
         end_within(&mut self.task.body, grace, line);
     }
 
+    /// A device of the host, as `HOST[:CONTAINER][:PERMISSIONS]`; `what` is how the source calls it.
+    pub(crate) fn device(&mut self, text: &str, what: &str, line: usize) {
+        let mut parts = text.split(':');
+        let host = parts.next().unwrap_or_default();
+        let config = &mut self.task.config;
+        if !host.starts_with('/') {
+            let advice = "a device by a vendor's name is asked for with a block `device \"NAME\" {}` in resources";
+            return config.lost(line, what, advice);
+        }
+        let mut body = Body::default();
+        body.set("host_path", host);
+        for part in parts {
+            let is_path = part.starts_with('/');
+            body.set(
+                if is_path {
+                    "container_path"
+                } else {
+                    "cgroup_permissions"
+                },
+                part,
+            );
+        }
+        config.block("devices", body);
+    }
+
     /// A path of the container that is kept in memory.
     pub(crate) fn tmpfs(
         &mut self,

@@ -307,28 +307,8 @@ impl Quadlet {
         for entry in self.all("AddDevice") {
             // A dash means that it need not be there.
             let text = entry.value.trim_start_matches('-');
-            let mut parts = text.split(':');
-            let host = parts.next().unwrap_or_default();
-            if !host.starts_with('/') {
-                let what = format!("AddDevice={}", short_value(text));
-                let advice = "a device by a vendor's name is asked for with a block `device \"NAME\" {}` in resources";
-                self.into.task.config.lost(entry.line, &what, advice);
-                continue;
-            }
-            let mut body = Body::default();
-            body.set("host_path", host);
-            for part in parts {
-                let is_path = part.starts_with('/');
-                body.set(
-                    if is_path {
-                        "container_path"
-                    } else {
-                        "cgroup_permissions"
-                    },
-                    part,
-                );
-            }
-            self.into.task.config.block("devices", body);
+            let what = format!("AddDevice={}", short_value(text));
+            self.into.device(text, &what, entry.line);
         }
         Ok(())
     }
