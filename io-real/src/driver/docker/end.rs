@@ -187,11 +187,14 @@ impl World {
     ) -> Result<Option<ExitResult>, Failure> {
         let failed = |trouble: Trouble| trouble.failure("cannot remove the container");
         let engine = self.engine()?;
-        self.remove_joining(&engine, ours).await.map_err(failed)?;
+        let known = self.containers.get(launch);
+        if known.is_none() {
+            // Nobody knows how far its start came.
+            self.remove_joining(&engine, ours).await.map_err(failed)?;
+        }
         let Some((id, found)) = self.find(&engine, launch, ours).await.map_err(failed)? else {
             return Ok(None);
         };
-        let known = self.containers.get(launch);
         let mut result = None;
         if !exit::never_ran(&found) {
             if exit::runs(&found) {
