@@ -1,5 +1,6 @@
 //! What owns the core: an agent is put together here, and ends here.
 
+mod cluster;
 mod commands;
 mod log;
 mod output;

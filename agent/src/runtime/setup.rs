@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drover_core::config::{ClusterConfig, Config, ProbeConfig};
+use drover_core::config::{Config, ProbeConfig};
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
 use drover_core::model::processors::Processors;
@@ -19,8 +19,6 @@ use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
-use drover_io_real::cluster::CallServers;
-use drover_io_real::connect::Tcp;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
@@ -57,14 +55,12 @@ use drover_io_real::volumes::{VOLUMES, VolumeDirs};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Recording, Settings};
-use crate::cluster::{Cluster, NodeIdentity};
+use super::{Recording, Settings, cluster};
 use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
 use crate::config::host_volume::check_directories;
 use crate::http::Events;
 use crate::http::Measures;
-use crate::http::agent::NOMAD_VERSION;
 
 /// The control group below which all tasks are.
 pub(crate) const CGROUP_PARENT: &str = "drover";
@@ -72,9 +68,6 @@ pub(crate) const CGROUP_PARENT: &str = "drover";
 /// How many processes and threads a task has at most where nothing else is configured: more than any sound program
 /// starts, and a fork bomb leaves the machine usable.
 const PIDS_LIMIT: u64 = 8192;
-
-/// The port of servers that are named without one.
-const SERVER_PORT: u16 = 4647;
 
 /// The ports that the node gives away.
 const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
@@ -338,7 +331,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             issuer.clone(),
             agent_handle.clone(),
         ),
-        servers: cluster(settings, id, &secret),
+        servers: cluster::calls(settings, id, &secret),
         devices,
         answers,
         inbox,
@@ -362,46 +355,6 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         plugins,
         auditor,
     })
-}
-
-/// Who reaches the servers of the cluster, if there is one.
-fn cluster(settings: &Settings, id: NodeId, secret: &NodeSecret) -> Option<Box<dyn CallServers>> {
-    let servers = servers(settings);
-    if servers.is_empty() {
-        return None;
-    }
-    let node = NodeIdentity {
-        id,
-        secret: secret.expose().into(),
-        region: region(settings),
-        introduction: env::var("NOMAD_CLIENT_INTRO_TOKEN")
-            .unwrap_or_default()
-            .into(),
-    };
-    Some(Box::new(Cluster::new(node, servers, Arc::new(Tcp))))
-}
-
-/// The servers, each with a port.
-fn servers(settings: &Settings) -> Vec<String> {
-    let all = settings.file.client.node.servers.iter();
-    all.map(|server| with_port(server)).collect()
-}
-
-fn with_port(server: &str) -> String {
-    let (open, last) = (server.matches(':').count(), server.rsplit(':').next());
-    let has_port = last.is_some_and(|last| last.parse::<u16>().is_ok());
-    match (open, server.ends_with(']')) {
-        (1, _) if has_port => server.to_owned(),
-        (0, _) => format!("{server}:{SERVER_PORT}"),
-        // An address of version 6.
-        (_, true) => format!("{server}:{SERVER_PORT}"),
-        _ if server.starts_with('[') => server.to_owned(),
-        _ => format!("[{server}]:{SERVER_PORT}"),
-    }
-}
-
-fn region(settings: &Settings) -> String {
-    (settings.file.agent.region.clone()).unwrap_or_else(|| "global".to_owned())
 }
 
 /// What makes containers. It looks for an engine when somebody listens to it, and not before.
@@ -630,7 +583,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
         id,
         name: settings.node_name.clone().unwrap_or_else(facts::hostname),
         datacenter: settings.datacenter.clone(),
-        region: region(settings),
+        region: cluster::region(settings),
         class: settings.file.client.node.class.clone(),
         pool: (settings.file.client.node.pool.clone()).unwrap_or_else(|| "default".to_owned()),
         meta: settings.file.client.node.meta.clone(),
@@ -649,9 +602,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or(0);
     let root = data_dir.alloc_root().to_string_lossy().into_owned();
     let mut config = Config::new(seed, node, root);
-    config.cluster = (!servers(settings).is_empty()).then(|| ClusterConfig {
-        version: NOMAD_VERSION.into(),
-    });
+    config.cluster = cluster::config(settings);
     let env = env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
     let wanted = &settings.file.client;

@@ -1,0 +1,84 @@
+//! What an agent is told of the cluster whose node it is, if it is in one.
+
+use std::env;
+use std::sync::Arc;
+
+use drover_core::config::ClusterConfig;
+use drover_core::ids::NodeId;
+use drover_io_real::cluster::CallServers;
+use drover_io_real::connect::Tcp;
+use drover_io_real::migrate::token::NodeSecret;
+
+use super::Settings;
+use crate::cluster::{Cluster, NodeIdentity};
+use crate::http::agent::NOMAD_VERSION;
+
+/// The port of servers that are named without one.
+const SERVER_PORT: u16 = 4647;
+
+/// What the core is told of the cluster.
+pub(super) fn config(settings: &Settings) -> Option<ClusterConfig> {
+    let joins = !settings.file.client.node.servers.is_empty();
+    joins.then(|| ClusterConfig {
+        version: NOMAD_VERSION.into(),
+    })
+}
+
+/// Who reaches its servers.
+pub(super) fn calls(
+    settings: &Settings,
+    id: NodeId,
+    secret: &NodeSecret,
+) -> Option<Box<dyn CallServers>> {
+    let servers = &settings.file.client.node.servers;
+    if servers.is_empty() {
+        return None;
+    }
+    let servers = servers.iter().map(|server| with_port(server)).collect();
+    let node = NodeIdentity {
+        id,
+        secret: secret.expose().into(),
+        region: region(settings),
+        introduction: env::var("NOMAD_CLIENT_INTRO_TOKEN")
+            .unwrap_or_default()
+            .into(),
+    };
+    Some(Box::new(Cluster::new(node, servers, Arc::new(Tcp))))
+}
+
+/// The region of the node.
+pub(super) fn region(settings: &Settings) -> String {
+    (settings.file.agent.region.clone()).unwrap_or_else(|| "global".to_owned())
+}
+
+/// A server's address with its port.
+fn with_port(server: &str) -> String {
+    let (open, last) = (server.matches(':').count(), server.rsplit(':').next());
+    let has_port = last.is_some_and(|last| last.parse::<u16>().is_ok());
+    match (open, server.ends_with(']')) {
+        (1, _) if has_port => server.to_owned(),
+        (0, _) | (_, true) => format!("{server}:{SERVER_PORT}"),
+        _ if server.starts_with('[') => server.to_owned(),
+        // An address of version 6.
+        _ => format!("[{server}]:{SERVER_PORT}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_port;
+
+    #[test]
+    fn server_without_port_has_the_usual_one() {
+        for (given, full) in [
+            ("10.0.0.1", "10.0.0.1:4647"),
+            ("10.0.0.1:5000", "10.0.0.1:5000"),
+            ("servers.example", "servers.example:4647"),
+            ("fd00::1", "[fd00::1]:4647"),
+            ("[fd00::1]", "[fd00::1]:4647"),
+            ("[fd00::1]:5000", "[fd00::1]:5000"),
+        ] {
+            assert_eq!(with_port(given), full);
+        }
+    }
+}
