@@ -15,8 +15,10 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle, spawn, spawn_blocking};
 use tokio::time::timeout;
+
+use crate::abort_on_drop::AbortOnDrop;
 
 /// How many are let in for each processor: some of the work waits for a process or the disk.
 const PER_PROCESSOR: usize = 4;
@@ -69,6 +71,16 @@ impl Gate {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
+        let gate = self.clone();
+        // Whoever waits in the queue is given a place even while its caller polls something else. If only the caller
+        // could use that place, and waits for another of this gate itself, nobody would get one ever again.
+        AbortOnDrop(spawn(async move { gate.run_in_turn(work).await })).await?
+    }
+
+    async fn run_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
         // Never closed: it fails never, and if it did, the work would be done all the same.
         let place = self.0.places.acquire().await;
         let mut done = self.begin(work);
@@ -107,7 +119,10 @@ impl Drop for Inner {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::pin::pin;
     use std::sync::mpsc;
+
+    use futures::FutureExt;
 
     use super::*;
 
@@ -121,6 +136,25 @@ mod tests {
         assert_eq!(gate.run(|| 7).await.unwrap(), 7);
         drop(end);
         assert!(hung.await.unwrap().unwrap().is_err());
+    }
+
+    /// Over 2,000 launches that ended within a moment were never destroyed: those that watched them had waited for so
+    /// long that they looked after their shims, by the same gate, and did not poll what had a place.
+    #[tokio::test]
+    async fn work_whose_caller_waits_for_the_gate_otherwise_locks_nobody_out() {
+        let gate = Gate::of(1);
+        let (end, ended) = mpsc::channel::<()>();
+        let first = gate.clone();
+        let first = tokio::spawn(async move { first.run(move || ended.recv()).await });
+        tokio::task::yield_now().await;
+        let mut queued = pin!(gate.run(|| 1));
+        assert!(queued.as_mut().now_or_never().is_none());
+        let other = gate.run(|| 2);
+        drop(end);
+        let other = timeout(Duration::from_secs(20), other).await;
+        assert_eq!(other.unwrap().unwrap(), 2);
+        assert_eq!(queued.await.unwrap(), 1);
+        assert!(first.await.unwrap().unwrap().is_err());
     }
 
     #[tokio::test]

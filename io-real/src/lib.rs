@@ -3,6 +3,7 @@
 //! [`node`] owns the core and carries its effects out. Everything else does one kind of work and
 //! decides nothing: a question of policy in this crate is in the wrong crate.
 
+mod abort_on_drop;
 pub mod agent_handle;
 pub mod allowed;
 pub mod artifact;

@@ -29,6 +29,7 @@ use super::engine::{Engine, SOON};
 use super::frames::Frames;
 use super::trouble::Trouble;
 use super::wire;
+use crate::abort_on_drop::AbortOnDrop;
 use crate::driver::session::Opening;
 use crate::session::{CHUNK, Output, SessionInput, SessionOutput, SessionServer};
 
@@ -186,15 +187,6 @@ impl World {
             // One that nobody tells is no reason to wait for ever.
             let _ = timeout(SOON, self.held.until_ended(launch)).await;
         }
-    }
-}
-
-/// A task that ends with this.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
