@@ -303,6 +303,29 @@ fn rollout_without_progress_fails_at_its_deadline() {
     });
 }
 
+/// Copies that were made longer ago than the deadline, and are updated in place, get as much time as new ones: fewer
+/// copies of an old job failed at once, and the rest was put back.
+#[test]
+fn rollout_of_old_allocs_in_place_has_time_for_progress() {
+    for_seeds(10, |sim| {
+        let short = |update: &mut UpdateStrategy| {
+            update.min_healthy_time = Span::secs(5);
+            update.healthy_deadline = Span::secs(20);
+            update.progress_deadline = Span::secs(30);
+            update.auto_revert = true;
+        };
+        sim.register(&web(0, 3, short));
+        sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
+        sim.run(Span::secs(60))?;
+        sim.register(&web(0, 2, short));
+        sim.run(Span::secs(2))?;
+        sim.expect_that(is(sim, DeploymentStatus::Running), "there is time")?;
+        sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
+        sim.expect_that(sim.living("main") == 2, "two are left")?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn health_may_be_said_by_hand() {
     for_seeds(10, |sim| {

@@ -195,7 +195,7 @@ fn progress(
         if limit <= Span::ZERO || is_done {
             return None;
         }
-        let since = last_progress(rollout, &name, allocs)?;
+        let since = last_progress(&record.job, rollout, &name, allocs)?;
         let same = |one: &&Progress| one.deployment == rollout.id && one.since == since;
         let known = known.and_then(|groups| groups.get(&name)).filter(same);
         let progress = known.copied().unwrap_or_else(|| {
@@ -211,8 +211,10 @@ fn progress(
     groups.collect()
 }
 
-/// When a group last made progress, if anything of it was placed. `allocs` are those of the roll-out.
+/// When a group last made progress, if anything of it was placed. `allocs` are those of the roll-out: some may have
+/// been made long before it, and were updated in place.
 pub fn last_progress(
+    job: &Job,
     rollout: &Deployment,
     group: &GroupName,
     allocs: &[&AllocRecord],
@@ -225,7 +227,7 @@ pub fn last_progress(
     healthy
         .chain(promoted)
         .chain(rollout.resumed)
-        .chain([placed])
+        .chain([placed, job.submit_time])
         .max()
 }
 
