@@ -86,9 +86,6 @@ pub struct Config {
     /// How many allocations are garbage-collected at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
-    /// Whether tasks' secrets are in memory, so that they are seen to before each start.
-    #[serde(default)]
-    pub secrets_in_memory: bool,
     /// How much of the disk may be taken before ended allocations are garbage-collected; nobody looks
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,7 +294,6 @@ impl Config {
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             memory_oversubscription: true,
-            secrets_in_memory: true,
             disk_limits: None,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),

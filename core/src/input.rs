@@ -289,6 +289,9 @@ pub struct HookOutput {
     /// Which secrets directory the task has now: another one when what was in it is lost.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub secrets: String,
+    /// Whether the task's directory was gone, and was made anew: nothing of what was prepared before is in it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub rebuilt: bool,
 }
 
 /// What a service answered to a check, or why there is no answer.

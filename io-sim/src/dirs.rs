@@ -27,6 +27,8 @@ pub struct Dirs {
     pub links: BTreeMap<(AllocId, TaskName), BTreeMap<String, String>>,
     /// Of each allocation's disk: tasks of which allocations wrote what is on it.
     pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
+    /// Allocations whose directories somebody took away.
+    lost: BTreeSet<AllocId>,
 }
 
 impl Dirs {
@@ -42,6 +44,18 @@ impl Dirs {
         self.secrets.clear();
         self.fetched.retain(|task| !self.secret.contains(task));
         self.secret.clear();
+    }
+
+    /// The state is on another machine now, and no directory came with it.
+    pub fn lose_all(&mut self) {
+        let before = std::mem::take(self);
+        self.last_secrets = before.last_secrets;
+        self.lost = before.allocs;
+    }
+
+    /// Whether somebody took an allocation's directory away.
+    pub(crate) fn is_lost(&self, alloc: AllocId) -> bool {
+        self.lost.contains(&alloc)
     }
 
     /// Whether a task has a directory.
@@ -71,9 +85,18 @@ impl Dirs {
         }
     }
 
-    /// Makes a task's directory, if it was not `made` before, and its secrets. Returns which those are.
-    pub(crate) fn make_task(&mut self, key: &TaskKey, made: bool) -> Result<String, Failure> {
-        if !self.allocs.contains(&key.alloc) || (made && !self.has_task(key)) {
+    /// Makes a task's directory, if it was not `made` before or is lost, and its secrets. Returns which those are, and
+    /// whether it was lost.
+    pub(crate) fn make_task(
+        &mut self,
+        key: &TaskKey,
+        made: bool,
+    ) -> Result<(String, bool), Failure> {
+        let rebuilt = made && !self.has_task(key) && self.is_lost(key.alloc);
+        if rebuilt {
+            self.allocs.insert(key.alloc);
+        }
+        if !self.allocs.contains(&key.alloc) || (made && !rebuilt && !self.has_task(key)) {
             return Err(Failure::fatal("it has no directory"));
         }
         self.tasks.insert(own(key));
@@ -81,7 +104,7 @@ impl Dirs {
             self.last_secrets += 1;
             self.secrets.insert(own(key), self.last_secrets);
         }
-        Ok(self.secrets_of(key))
+        Ok((self.secrets_of(key), rebuilt))
     }
 
     /// A task's artifacts are there from now on, some of them in its secrets if `secret`.

@@ -19,6 +19,29 @@ fn events(sim: &Sim, kind: EventType) -> usize {
     sim.view().as_ref().map(of_task).unwrap_or(0)
 }
 
+/// The state of an agent was restored on another machine: each task failed, since its directory was not there.
+#[test]
+fn task_starts_anew_where_its_directory_is_gone() {
+    for_seeds(60, |sim| {
+        let main = task("main").fetches("https://files/x").restarts(
+            0,
+            Span::secs(3600),
+            Span::secs(1),
+            RestartMode::Fail,
+        );
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.reboot();
+        sim.world.dirs.lose_all();
+        sim.restart()?;
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(sim.allocs("web").len() == 1, "it is the same allocation")?;
+        sim.expect_that(sim.world.dirs.fetched.len() == 1, "it has its artifact")?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn artifact_is_fetched_once_per_task() {
     for_seeds(200, |sim| {

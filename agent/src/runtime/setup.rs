@@ -618,8 +618,6 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
     config.consul_services = settings.file.client.consul_services;
     config.parallel_destroys = wanted.gc.parallel;
-    // Nobody else may mount.
-    config.secrets_in_memory = rustix::process::geteuid().is_root();
     config.disk_limits = Some(wanted.gc.disk_limits);
     config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
     config

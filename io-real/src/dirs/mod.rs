@@ -94,6 +94,18 @@ impl AllocDirs {
         Ok(())
     }
 
+    /// Whether a task has a directory.
+    ///
+    /// # Errors
+    /// It cannot be said: something else stands in the way.
+    pub fn has_task(&self, alloc: AllocId, task: &str) -> io::Result<bool> {
+        match self.open(alloc, task) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens a directory of an allocation; `path` is relative, and nothing on it may be a link.
     ///
     /// # Errors

@@ -13,22 +13,26 @@ impl Work for BuildTaskDir {
         let build = move |hooks: &Hooks| {
             let key = key?;
             let (alloc, task) = (key.alloc, key.task.as_str());
-            if self.private {
-                let secrets = hooks
+            let rebuilt = self.made && !hooks.dirs.has_task(alloc, task)?;
+            if rebuilt {
+                tracing::warn!(%alloc, task, "the task's directory is gone, and is made anew");
+                hooks.dirs.build_alloc(alloc)?;
+            }
+            let made = self.made && !rebuilt;
+            let secrets = if self.private {
+                hooks
                     .dirs
-                    .private_task(alloc, task, self.secrets_mb, self.made)?;
-                return Ok(HookOutput {
-                    secrets,
-                    ..HookOutput::default()
-                });
-            }
-            let owner = user::owner(&self.user)?;
-            if !self.made {
-                hooks.dirs.build_task(alloc, task, owner)?;
-            }
-            let secrets = hooks.dirs.secrets(alloc, task, owner, self.secrets_mb)?;
+                    .private_task(alloc, task, self.secrets_mb, made)?
+            } else {
+                let owner = user::owner(&self.user)?;
+                if !made {
+                    hooks.dirs.build_task(alloc, task, owner)?;
+                }
+                hooks.dirs.secrets(alloc, task, owner, self.secrets_mb)?
+            };
             Ok(HookOutput {
                 secrets,
+                rebuilt,
                 ..HookOutput::default()
             })
         };

@@ -192,6 +192,7 @@ impl Checker {
             Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),
             _ => false,
         };
+        let done = done && !world.dirs.is_lost(*alloc);
         self.holds(Property::DoneHookIsNotRunAgain, !done, || {
             format!("{alloc} {task}: {hook}")
         })

@@ -16,9 +16,10 @@ impl Simulated for BuildTaskDir {
         let key = of
             .key()
             .ok_or_else(|| Failure::fatal("no task was named"))?;
-        let secrets = world.dirs.make_task(&key, self.made)?;
+        let (secrets, rebuilt) = world.dirs.make_task(&key, self.made)?;
         Ok(HookOutput {
             secrets,
+            rebuilt,
             ..HookOutput::default()
         })
     }

@@ -1,4 +1,7 @@
 //! `task_dir`: the task's directory, and its secrets in memory.
+//!
+//! A directory that is gone, because the state was restored on another machine or somebody removed it, is made anew,
+//! and all that is prepared once is prepared again.
 
 use super::{Runs, TaskHook};
 use crate::config::Config;
@@ -19,11 +22,8 @@ impl TaskHook for TaskDir {
         "task_dir"
     }
 
-    fn runs(&self, config: &Config) -> Runs {
-        match config.secrets_in_memory {
-            true => Runs::EachTimeKnown,
-            false => Runs::Once,
-        }
+    fn runs(&self, _: &Config) -> Runs {
+        Runs::EachTimeKnown
     }
 
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
@@ -45,5 +45,9 @@ impl TaskHook for TaskDir {
 
     fn done(&self, task: &mut TaskRunner, _cx: &mut Cx<'_>, _op: Op, answer: &HookOutput) {
         task.secrets = answer.secrets.clone();
+        if answer.rebuilt {
+            // What other hooks prepare once was in it.
+            task.edit().hooks_done.clear();
+        }
     }
 }
