@@ -1,5 +1,6 @@
 //! What drivers accept, as the simulated world's does.
 
+use drover_core::ids::JobKey;
 use drover_core::model::event::EventType;
 use drover_core::time::Span;
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, task};
@@ -30,6 +31,12 @@ fn mock_task_with_an_unknown_option_fails_with_its_name() {
         )?;
         let never_ran = task.is_some_and(|task| task.state().started_at.is_none());
         sim.expect_that(never_ran, "it never ran")?;
+        let job = sim
+            .view()
+            .and_then(|view| view.explain_job(sim.world.now(), &JobKey::local("sum")));
+        let cause = job.and_then(|job| job.allocs.first()?.tasks.first()?.cause.clone());
+        let is_explained = cause.is_some_and(|cause| cause.display_message.contains("runfor"));
+        sim.expect_that(is_explained, "its end is explained by that")?;
         sim.converge()
     });
 }

@@ -329,18 +329,54 @@ impl View<'_> {
 }
 
 /// Of a task's events the one that led to the last, which says that it will be started again or not: the first
-/// after its last run began, or after the last pause.
+/// after its last run began, or after the last pause; if it never ran, the first that says more than what was done for
+/// it. That its allocation is unhealthy follows from all that.
 fn cause(events: &[Arc<TaskEvent>]) -> Option<&Arc<TaskEvent>> {
-    let (last, before) = events.split_last()?;
+    let follows_from_it = |event: &Arc<TaskEvent>| event.kind == EventType::AllocUnhealthy;
+    let own = events.iter().rposition(|event| !follows_from_it(event))?;
+    let (last, before) = events.get(..=own)?.split_last()?;
     let follows = matches!(
         last.kind,
         EventType::Restarting | EventType::NotRestarting | EventType::Killed
     );
     let begins =
         |event: &Arc<TaskEvent>| matches!(event.kind, EventType::Started | EventType::Restarting);
-    let begun = before.iter().rposition(begins)?;
-    let first = before.get(begun.checked_add(1)?)?;
+    let first = match before.iter().rposition(begins) {
+        Some(begun) => before.get(begun.checked_add(1)?)?,
+        None => before.iter().find(|event| says_what_happened(event.kind))?,
+    };
     follows.then_some(first)
+}
+
+/// Whether an event before a task's first run is more than a step on the way to it.
+fn says_what_happened(kind: EventType) -> bool {
+    match kind {
+        EventType::Received
+        | EventType::TaskSetup
+        | EventType::DownloadingArtifacts
+        | EventType::Driver
+        | EventType::HookMessage
+        | EventType::Template => false,
+        EventType::SetupFailure
+        | EventType::DriverFailure
+        | EventType::FailedValidation
+        | EventType::Started
+        | EventType::Terminated
+        | EventType::Killing
+        | EventType::Killed
+        | EventType::Restarting
+        | EventType::NotRestarting
+        | EventType::RestartSignaled
+        | EventType::Signaling
+        | EventType::FailedArtifactDownload
+        | EventType::SiblingFailed
+        | EventType::LeaderDead
+        | EventType::MainDead
+        | EventType::HookFailed
+        | EventType::FailedRestoring
+        | EventType::WaitingShutdownDelay
+        | EventType::AllocUnhealthy => true,
+    }
 }
 
 impl Agent {
