@@ -5,12 +5,12 @@ use drover_core::agent::requests::ForcePeriodic;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{JobKey, RequestId};
 use drover_core::model::job::Job;
-use drover_core::model::policy::{Missed, PeriodicConfig};
+use drover_core::model::policy::{Missed, PeriodicConfig, RestartMode};
 use drover_core::store::periodic::Outcome;
 use drover_core::time::Span;
 use drover_io_sim::zones::RESTLESS;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, periodic, task};
+use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, periodic, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -209,14 +209,18 @@ fn overlapped_time_is_not_launched_after_restart() {
     });
 }
 
-/// A launch that waits for a place is not dead, and an agent that just started does not know of it before its node is
-/// fingerprinted.
+/// A launch that failed and waits for its next start is not dead, and an agent that just started does not know of it
+/// before its node is fingerprinted.
 #[test]
 fn time_that_comes_before_fingerprints_does_not_overlap_waiting_launch() {
     for_seeds(60, |sim| {
-        let mut waiting = cron(EACH_FIVE, EVER);
-        waiting.task_groups[0].tasks[0].resources.memory_mb = 1 << 40;
-        let job = with(waiting, |it| it.prohibit_overlap = true);
+        let main = task("main").ends("1s", 1);
+        let main = main.restarts(0, HOUR, Span::secs(1), RestartMode::Fail);
+        let mut failing = batch("cron", []);
+        failing.task_groups = vec![group("g", [main]).reschedules(10, HOUR)];
+        let job = with(periodic(failing, EACH_FIVE), |it| {
+            it.prohibit_overlap = true
+        });
         sim.register(&job);
         sim.run(Span::secs(6 * 60))?;
         sim.expect_that(launched(sim) == [launch(QUARTER_PAST)], "it waits")?;
