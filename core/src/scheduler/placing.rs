@@ -14,7 +14,7 @@ use crate::claims::resources::{Amounts, Capacity};
 use crate::claims::{Held, Holding};
 use crate::cx::Rng;
 use crate::device::choose::{self, Offer, choose};
-use crate::ids::{AllocId, JobKey, Slot};
+use crate::ids::{AllocId, GroupName, JobKey, Slot};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
@@ -40,6 +40,16 @@ pub(super) struct Pass<'a> {
     ending: BTreeMap<AllocId, AllocRecord>,
     /// What is made, with what it holds of counted resources.
     placed: Vec<(AllocRecord, Amounts)>,
+    /// The groups of which a copy lacked counted resources. What is placed only takes more of them.
+    short: BTreeMap<(JobKey, GroupName), Short>,
+}
+
+/// A group of which a copy lacked counted resources.
+struct Short {
+    /// What it lacked.
+    why: PlacementFailure,
+    /// The slots of the group in which something may be alive, which its next copy need not count: index and lane.
+    occupied: BTreeSet<(u32, u8)>,
 }
 
 impl<'a> Pass<'a> {
@@ -50,6 +60,7 @@ impl<'a> Pass<'a> {
             actions: Vec::new(),
             ending: BTreeMap::new(),
             placed: Vec::new(),
+            short: BTreeMap::new(),
         }
     }
 
@@ -120,15 +131,22 @@ impl<'a> Pass<'a> {
             lane: placement.lane,
             alloc: None,
         };
-        let claim = self.claim(group, &slot, &[]);
-        let claim = claim.or_else(|why| {
-            let from_others = || self.claim_by_preemption(job, group, &slot);
-            let claim = may_preempt.then(from_others).flatten();
-            claim.ok_or_else(|| match needs_devices(group) {
-                true => unless_unknown(unknown, why),
-                false => NotPlaced::Failed(why),
-            })
-        })?;
+        let is_latest = placement.version.is_none();
+        let free = match self.known_shortage(&slot, is_latest) {
+            Some(why) => Err(why),
+            None => self.claim(group, &slot, &[]),
+        };
+        let from_others = |pass: &mut Pass<'a>| {
+            let preempting = may_preempt.then(|| pass.claim_by_preemption(job, group, &slot));
+            preempting.flatten()
+        };
+        let claim = match free {
+            Ok(claim) => claim,
+            Err(why) => match from_others(self) {
+                Some(claim) => claim,
+                None => return Err(self.not_placed(group, &slot, is_latest, why)),
+            },
+        };
         let id = self.rng.alloc_id();
         let network = network::assign(self.snapshot.node, id, group, &self.addresses())
             .map_err(NotPlaced::Failed)?;
@@ -165,6 +183,48 @@ impl<'a> Pass<'a> {
             evicts,
             outdates: outdated.is_some(),
         })
+    }
+
+    /// Why a copy is not placed that gets nothing from others either.
+    fn not_placed(
+        &mut self,
+        group: &TaskGroup,
+        slot: &Slot,
+        is_latest: bool,
+        why: PlacementFailure,
+    ) -> NotPlaced {
+        if is_latest && matches!(why, PlacementFailure::Shortage(_)) {
+            self.note_shortage(slot, &why);
+        }
+        match needs_devices(group) {
+            true => unless_unknown(self.snapshot.awaits_first_reports, why),
+            false => NotPlaced::Failed(why),
+        }
+    }
+
+    /// What a copy lacks of counted resources, if one like it lacked them before: where thousands wait, the first of
+    /// them has counted for all. Copies of the latest version are alike, unless something lives in their slot.
+    fn known_shortage(&self, slot: &Slot, is_latest: bool) -> Option<PlacementFailure> {
+        let short = self.short.get(&(slot.job.clone(), slot.group.clone()))?;
+        let is_alike = is_latest && !short.occupied.contains(&(slot.index, slot.lane));
+        is_alike.then(|| short.why.clone())
+    }
+
+    fn note_shortage(&mut self, slot: &Slot, why: &PlacementFailure) {
+        let key = (slot.job.clone(), slot.group.clone());
+        if self.short.contains_key(&key) {
+            return;
+        }
+        let ids = self.snapshot.allocs_of.get(&slot.job).into_iter().flatten();
+        let allocs = ids.filter_map(|id| self.snapshot.alloc(*id));
+        let occupied = allocs.filter(|alloc| !alloc.is_gone() && alloc.record.group == slot.group);
+        let short = Short {
+            why: why.clone(),
+            occupied: occupied
+                .map(|alloc| (alloc.record.index, alloc.record.lane))
+                .collect(),
+        };
+        self.short.insert(key, short);
     }
 
     /// Tells those to end whose claims another gets. Returns who was not told before.
