@@ -1,5 +1,7 @@
 //! Asking by HTTP: one request over a connection of its own.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use drover_core::effect::Probe;
 use drover_core::input::ProbeAnswer;
@@ -12,7 +14,6 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 
 use super::{MAX_BODY, authority, words};
 use crate::http_client::whole_reason;
@@ -23,15 +24,6 @@ pub(super) const AGENT: &str = concat!("drover/", env!("CARGO_PKG_VERSION"));
 /// The most bytes of an answer's headers.
 const MAX_HEADERS: usize = 16 * 1024;
 
-/// The connection's own work, which ends with whoever asks.
-struct Connection(JoinHandle<()>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 pub(super) async fn ask(
     stream: TcpStream,
     probe: &Probe,
@@ -41,20 +33,25 @@ pub(super) async fn ask(
     builder.max_buf_size(MAX_HEADERS);
     let shaking = builder.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaking.map_err(|error| whole_reason(&error))?;
-    let _connection = Connection(tokio::spawn(async move {
-        // What breaks is seen by who waits for the answer.
-        let _ = connection.await;
-    }));
     let request = request(probe, asked)?;
-    let answer = sender.send_request(request).await;
-    let answer = answer.map_err(|error| whole_reason(&error))?;
-    let code = answer.status().as_u16();
-    // Of what works nobody reads more.
-    let body = match code {
-        ..400 => String::new(),
-        _ => beginning(answer.into_body()).await,
-    };
-    Ok(ProbeAnswer::Http { code, body })
+    let mut asking = pin!(async move {
+        let answer = sender.send_request(request).await;
+        let answer = answer.map_err(|error| whole_reason(&error))?;
+        let code = answer.status().as_u16();
+        // Of what works nobody reads more.
+        let body = match code {
+            ..400 => String::new(),
+            _ => beginning(answer.into_body()).await,
+        };
+        Ok(ProbeAnswer::Http { code, body })
+    });
+    // In one task, so that the connection ends with whoever asks.
+    tokio::select! {
+        answer = &mut asking => return answer,
+        // What breaks is seen by who waits for the answer.
+        _ = connection => {}
+    }
+    asking.await
 }
 
 fn request(probe: &Probe, asked: &HttpRequest) -> Result<Request<Full<Bytes>>, String> {
