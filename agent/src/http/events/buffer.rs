@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::store::Batch;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::changes::Changes;
 use super::node::NodeWatch;
@@ -18,6 +20,11 @@ const MOST_STEPS: usize = 100;
 const MOST_CHANGES: usize = 10_000;
 /// How many bytes of JSON of them.
 const MOST_BYTES: usize = 32 << 20;
+
+/// What it costs to send something to one reader, about.
+const COST_OF_READER: Duration = Duration::from_micros(20);
+/// How long steps are gathered for a reader at most.
+const MOST_GATHERED: Duration = Duration::from_millis(25);
 
 /// What happened, and who waits for more. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -84,6 +91,19 @@ impl Events {
             at: kept.first + before.count() as u64,
             changes: self.0.next.subscribe(),
             events: self.clone(),
+            woken: Instant::now(),
+        }
+    }
+
+    /// For how long the steps for a reader are gathered.
+    fn pause(&self) -> Duration {
+        let readers = u32::try_from(self.0.next.receiver_count()).unwrap_or(u32::MAX);
+        let pause = COST_OF_READER.saturating_mul(readers).min(MOST_GATHERED);
+        // A clock's tick is a millisecond: few readers wait for nothing.
+        if pause < Duration::from_millis(1) {
+            Duration::ZERO
+        } else {
+            pause
         }
     }
 
@@ -124,6 +144,8 @@ pub(super) struct Reader {
     changes: watch::Receiver<u64>,
     /// The number of the step that it reads next.
     at: u64,
+    /// When it last found that there was more.
+    woken: Instant,
 }
 
 impl Reader {
@@ -146,7 +168,16 @@ impl Reader {
     }
 
     /// Waits for another step. `false` if there will be none.
+    ///
+    /// What follows soon after the last is gathered, the longer the more readers there are: a flood of steps then
+    /// reaches all of them in a few pieces, instead of each step in a piece of its own. A step after a
+    /// silence goes out at once.
     pub(super) async fn changed(&mut self) -> bool {
-        self.changes.changed().await.is_ok()
+        if self.changes.changed().await.is_err() {
+            return false;
+        }
+        sleep_until(self.woken + self.events.pause()).await;
+        self.woken = Instant::now();
+        true
     }
 }

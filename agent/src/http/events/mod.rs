@@ -37,6 +37,8 @@ use super::params::Params;
 
 /// After how long a silence a reader hears that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+/// How many bytes of lines go out in one piece, but for the last of them.
+const MOST_OF_PIECE: usize = 64 << 10;
 /// A line without events.
 const ALIVE: &[u8] = b"{}\n";
 
@@ -58,7 +60,7 @@ pub(super) async fn stream(State(api): State<Api>, params: Params) -> Answer {
             if !begun {
                 return Some((line(Bytes::from_static(ALIVE)), Some((reader, true))));
             }
-            let (text, reader) = next_line(reader, &topics).await?;
+            let (text, reader) = next_lines(reader, &topics).await?;
             Some((line(text), reader.map(|reader| (reader, true))))
         }
     });
@@ -76,13 +78,29 @@ fn line(text: Bytes) -> Result<Bytes, Infallible> {
     Ok(text)
 }
 
-/// The next line for a reader, and the reader unless that was the last one. None when the agent ends.
-async fn next_line(mut reader: Reader, topics: &Topics) -> Option<(Bytes, Option<Reader>)> {
+/// A line and those that follow it already, so that they go out in one piece.
+fn with_following(first: Bytes, reader: &mut Reader, topics: &Topics) -> Bytes {
+    let mut first = Some(first);
+    let mut piece = Vec::new();
+    while piece.len() < MOST_OF_PIECE
+        && let Next::Step(step) = reader.next()
+    {
+        if let Some(text) = step.line(topics) {
+            piece.extend(first.take().unwrap_or_default());
+            piece.extend(text);
+        }
+    }
+    first.unwrap_or_else(|| piece.into())
+}
+
+/// The next lines for a reader, and the reader unless that was the last one. None when the agent ends.
+async fn next_lines(mut reader: Reader, topics: &Topics) -> Option<(Bytes, Option<Reader>)> {
     let until = Instant::now() + HEARTBEAT;
     loop {
         match reader.next() {
             Next::Step(step) => {
                 if let Some(text) = step.line(topics) {
+                    let text = with_following(text, &mut reader, topics);
                     return Some((text, Some(reader)));
                 }
             }
