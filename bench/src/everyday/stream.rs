@@ -15,8 +15,10 @@ use crate::jobs::single;
 use crate::life::stop;
 
 const CHANGES: u32 = 50;
-/// Allocations whose events all subscribers get.
-const ALLOCS: u64 = 50;
+/// Changes whose events all subscribers get: each is a line, unless some are committed together.
+const TOLD: u32 = 300;
+/// How many clients make them.
+const CHANGERS: u32 = 4;
 /// Without a line for so long, all have come.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -69,7 +71,8 @@ pub(crate) async fn blocking(addr: &str, count: usize) {
 struct Lines {
     body: Incoming,
     _api: Api,
-    rest: Vec<u8>,
+    /// How many bytes of the line that has not ended yet came.
+    begun: usize,
 }
 
 impl Lines {
@@ -81,7 +84,7 @@ impl Lines {
         Lines {
             body,
             _api: api,
-            rest: Vec::new(),
+            begun: 0,
         }
     }
 
@@ -89,12 +92,13 @@ impl Lines {
     async fn next(&mut self) -> Option<usize> {
         let frame = self.body.frame().await?.ok()?;
         let data = frame.into_data().ok()?;
-        self.rest.extend_from_slice(&data);
-        let mut count = 0;
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            count += usize::from(end > 2);
-            self.rest.drain(..=end);
+        let (mut count, mut begin) = (0, 0);
+        for end in memchr::memchr_iter(b'\n', &data) {
+            // A heartbeat is shorter.
+            count += usize::from(self.begun + end - begin > 2);
+            (self.begun, begin) = (0, end + 1);
         }
+        self.begun += data.len() - begin;
         Some(count)
     }
 }
@@ -148,10 +152,14 @@ pub(crate) async fn subscribers(addr: &str, count: usize) {
         });
     }
     sleep(Duration::from_millis(100)).await;
-    let mut api = Api::new(addr).await;
     let begin = Instant::now();
-    let job = single("told", "batch", ALLOCS, "/bin/true", &[]);
-    api.submit(&job).await;
+    let changing = (0..CHANGERS).map(|changer| async move {
+        let mut api = Api::new(addr).await;
+        for number in (changer..TOLD).step_by(CHANGERS as usize) {
+            change(&mut api, 10_000 + number).await;
+        }
+    });
+    join_all(changing).await;
     let (mut got, mut last) = (0, begin);
     while let Some(done) = reading.join_next().await {
         let (count, at) = done.unwrap();
@@ -163,5 +171,5 @@ pub(crate) async fn subscribers(addr: &str, count: usize) {
         "{} {got}",
         u128::try_from(got).unwrap() * 1_000_000 / micros
     );
-    stop(&mut api, "told").await;
+    stop(&mut Api::new(addr).await, "watched").await;
 }
