@@ -1,6 +1,6 @@
 //! `drover job logs`: what all copies of a job write, line by line, each with the name of its copy in front.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyper::Method;
 use tokio::sync::mpsc;
@@ -11,6 +11,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::frames::{Frames, Piece};
 use super::lookup::{self, job_path};
+use super::table::short;
 use crate::http::dto::{AllocStub, JobStub};
 
 /// How many lines wait to be shown before streams wait.
@@ -50,6 +51,7 @@ pub(super) async fn run(cx: &mut Context, args: JobLogsArgs) -> Outcome {
     let mut copies = Copies {
         args,
         known: BTreeSet::new(),
+        firsts: BTreeMap::new(),
         lines,
     };
     let mut index = copies.begin(cx, &job, 0).await?;
@@ -79,6 +81,8 @@ pub(super) async fn run(cx: &mut Context, args: JobLogsArgs) -> Outcome {
 struct Copies {
     args: JobLogsArgs,
     known: BTreeSet<(String, String)>,
+    /// The first allocation of each copy; those that follow it are labelled with their ids, too.
+    firsts: BTreeMap<String, String>,
     lines: mpsc::Sender<Line>,
 }
 
@@ -99,14 +103,16 @@ impl Copies {
             });
             for (task, _) in started {
                 if self.known.insert((alloc.id.clone(), task.clone())) {
-                    self.follow(cx, alloc, task);
+                    let first = self.firsts.entry(alloc.name.clone());
+                    let is_first = *first.or_insert_with(|| alloc.id.clone()) == alloc.id;
+                    self.follow(cx, alloc, task, is_first);
                 }
             }
         }
         list.index
     }
 
-    fn follow(&self, cx: &Context, alloc: &AllocStub, task: &str) {
+    fn follow(&self, cx: &Context, alloc: &AllocStub, task: &str, is_first: bool) {
         let both = self.args.stdout == self.args.stderr;
         let streams = [
             ("stdout", both || self.args.stdout),
@@ -117,6 +123,10 @@ impl Copies {
             .name
             .split_once('.')
             .map_or(&*alloc.name, |(_, it)| it);
+        let label = match is_first {
+            true => format!("{copy}/{task}"),
+            false => format!("{copy} {}/{task}", short(&alloc.id, false)),
+        };
         let nth = self.known.len().saturating_sub(1);
         for (stream, _) in streams.into_iter().filter(|(_, wanted)| *wanted) {
             let one = Stream {
@@ -124,7 +134,7 @@ impl Copies {
                 alloc: alloc.id.clone(),
                 task: task.to_owned(),
                 stream,
-                label: format!("{copy}/{task}"),
+                label: label.clone(),
                 colour: COLOURS.get(nth % COLOURS.len()).copied().unwrap_or("36"),
                 args: self.args.clone(),
             };
@@ -147,6 +157,10 @@ async fn list(
 impl Stream {
     async fn read(self, to: mpsc::Sender<Line>) {
         if let Err(failure) = self.pass_on(&to).await {
+            // Its directory was garbage-collected, and the logs with it.
+            if failure.status == Some(404) {
+                return;
+            }
             let why = Err(format!("{}: {}", self.stream, failure.message));
             let _ = to.send(self.line(why)).await;
         }
