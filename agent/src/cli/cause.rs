@@ -1,8 +1,9 @@
 //! Why a roll-out failed: of its allocations that are not healthy the last events, the last lines of standard
-//! error, and what to ask next.
+//! error, the checks that do not pass, and what to ask next.
 
 use hyper::Method;
 
+use super::alloc_checks;
 use super::client::whole;
 use super::context::Context;
 use super::failure::Failure;
@@ -29,13 +30,48 @@ pub(super) async fn show(cx: &mut Context, deployment: &str, verbose: bool) -> R
     let allocs: Vec<AllocStub> = cx.client.get(&path, &[]).await?;
     let unhealthy = allocs.iter().filter(|alloc| is_unhealthy(alloc));
     for alloc in unhealthy.take(ALLOCS) {
-        let tasks = alloc.task_states.iter();
-        let failing = tasks.filter(|(_, state)| state.failed || state.restarts > 0);
-        for (task, state) in failing {
+        for (task, state) in to_blame(alloc) {
             show_task(cx, alloc, task, state, verbose).await?;
         }
+        show_checks(cx, alloc, verbose).await?;
     }
     Ok(())
+}
+
+/// The tasks that failed or were started again; where there are none, all: they wait, or their checks do not pass.
+fn to_blame(alloc: &AllocStub) -> Vec<(&String, &TaskStateDto)> {
+    let tasks = || alloc.task_states.iter();
+    let failing = tasks().filter(|(_, state)| state.failed || state.restarts > 0);
+    let failing: Vec<_> = failing.collect();
+    match failing.is_empty() {
+        true => tasks().collect(),
+        false => failing,
+    }
+}
+
+/// The checks of an allocation that do not pass. Those of one that is gone are not known any more.
+async fn show_checks(cx: &mut Context, alloc: &AllocStub, verbose: bool) -> Result<(), Failure> {
+    let checks = alloc_checks::of_alloc(cx, &alloc.id).await;
+    let checks = checks.unwrap_or_default();
+    let mut failing = checks
+        .iter()
+        .filter(|check| check.status != "success")
+        .peekable();
+    if failing.peek().is_none() {
+        return Ok(());
+    }
+    let id = short(&alloc.id, verbose);
+    let title = format!("\nChecks of allocation \"{id}\" that do not pass");
+    cx.screen.title(&title)?;
+    let rows = failing.map(|check| {
+        let (service, name) = (check.service.clone(), check.check.clone());
+        let output = clean(check.output.lines().next().unwrap_or_default());
+        [service, name, check.status.clone(), output]
+    });
+    let shown = table(["Service", "Check", "Status", "Output"], rows);
+    cx.screen.print_line(&shown)?;
+    cx.screen
+        .print_line(&format!("\nSee also: drover alloc checks {id}"))
 }
 
 fn is_unhealthy(alloc: &AllocStub) -> bool {
