@@ -79,10 +79,7 @@ pub(super) async fn stream(
     });
     let mut response = Response::new(Body::from_stream(stream));
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, kind);
-    let nosniff = HeaderValue::from_static("nosniff");
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
 }
 

@@ -260,10 +260,6 @@ async fn raw(api: &Api, id: &str, params: &Params, offset: u64, limit: Option<u6
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(policy),
     );
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
     Ok(response)
 }
 

@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -24,12 +24,16 @@ use super::errors::ApiError;
 #[derive(Clone, Debug, Default)]
 pub struct Names(pub Arc<[String]>);
 
-/// Lets a request pass, or answers it.
+/// Lets a request pass, or answers it. No browser guesses what an answer is.
 pub async fn guard(State(names): State<Names>, request: Request, next: Next) -> Response {
-    match check(&names, request.method(), request.uri(), request.headers()) {
+    let mut answer = match check(&names, request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
-    }
+    };
+    let nosniff = HeaderValue::from_static("nosniff");
+    let headers = answer.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    answer
 }
 
 /// Whether a request may pass.
