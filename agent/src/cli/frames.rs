@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::failure::Failure;
-use crate::http::logs::Frame;
+use crate::http::frames::Frame;
 
 /// No frame is larger; what is is no stream of frames.
 const LARGEST: usize = 1 << 20;

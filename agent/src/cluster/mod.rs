@@ -13,7 +13,7 @@
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
-mod inbound;
+pub(crate) mod inbound;
 mod job;
 mod node;
 mod placed;
@@ -77,17 +77,18 @@ struct Inner {
 }
 
 impl Cluster {
-    /// The cluster of these servers (`HOST:PORT`), for this node.
+    /// The cluster of these servers (`HOST:PORT`), for this node, and who answers what they ask of it.
     pub(crate) fn new(
         node: NodeIdentity,
         servers: Vec<String>,
         connect: Arc<dyn Connect>,
+        inbound: Inbound,
     ) -> Cluster {
         let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or_default();
         let servers = Servers::new(servers, Backoff::default(), seed);
         let client = Client::new(
             Connections(connect),
-            Arc::new(Inbound),
+            Arc::new(inbound),
             servers,
             Limits::default(),
         );

@@ -11,15 +11,26 @@ use super::answer::{self, Answer};
 use super::dto::CheckDto;
 use super::errors::ApiError;
 use super::params::{Params, uuid};
+use crate::agent_handle::AgentHandle;
 
-/// The checks of one allocation, by id. One that is over has none.
 pub(super) async fn of_alloc(
     State(api): State<Api>,
     Path(id): Path<String>,
     params: Params,
 ) -> Answer {
-    let id: AllocId = uuid("alloc", &id)?;
-    let known = api.agent_handle.ask(move |view: View<'_>| {
+    let checks = latest(&api.agent_handle, uuid("alloc", &id)?).await?;
+    answer::json(&params, &checks)
+}
+
+/// The checks of one allocation, by id. One that is over has none.
+///
+/// # Errors
+/// There is no such allocation.
+pub(crate) async fn latest(
+    agent_handle: &AgentHandle,
+    id: AllocId,
+) -> Result<BTreeMap<String, CheckDto>, ApiError> {
+    let known = agent_handle.ask(move |view: View<'_>| {
         if view.shown_alloc(id).is_none() {
             return Err(ApiError::no_alloc(view, id));
         }
@@ -32,5 +43,5 @@ pub(super) async fn of_alloc(
             .map(|one| (one.id.clone(), one))
             .collect::<BTreeMap<_, _>>())
     });
-    answer::json(&params, &known.await??)
+    known.await?
 }

@@ -11,6 +11,7 @@ use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::{Params, uuid};
 use super::{Api, body, stats};
+use crate::agent_handle::AgentHandle;
 
 /// The body of a restart.
 #[derive(Debug, Default, Deserialize)]
@@ -39,19 +40,41 @@ pub(super) async fn act(
     }
     let alloc: AllocId = uuid("alloc", &id)?;
     let input = match action.as_str() {
-        "restart" => restart(alloc, body::decode_or_default(request).await?)?.into(),
-        "signal" => signal(alloc, request).await?.into(),
+        "restart" => {
+            let asked: RestartRequest = body::decode_or_default(request).await?;
+            restart(alloc, &asked.task_name, asked.all_tasks)?.into()
+        }
+        "signal" => {
+            let asked = signal_request(request).await?;
+            signal(alloc, &asked.task, asked.signal).into()
+        }
         "gc" => requests::Request::from(CollectAlloc { alloc }),
         _ => return Err(ApiError::not_found("resource not found")),
     };
-    match api.agent_handle.request(input).await? {
-        Reply::Done { .. } => answer::json(&params, &json!({ "Index": 0 })),
+    carry_out(&api.agent_handle, input).await?;
+    answer::json(&params, &json!({ "Index": 0 }))
+}
+
+/// Has the core do what is asked, which has no answer but that it is done.
+///
+/// # Errors
+/// It is not done.
+pub(crate) async fn carry_out(
+    agent_handle: &AgentHandle,
+    asked: impl Into<requests::Request>,
+) -> Result<(), ApiError> {
+    match agent_handle.request(asked).await? {
+        Reply::Done { .. } => Ok(()),
         other => Err(ApiError::unexpected(other)),
     }
 }
 
-fn restart(alloc: AllocId, asked: RestartRequest) -> Result<Restart, ApiError> {
-    let tasks = match (asked.task_name.as_str(), asked.all_tasks) {
+/// The restart of one task, of those that run where none is named, or of all.
+///
+/// # Errors
+/// One of all is asked for, and one of one.
+pub(crate) fn restart(alloc: AllocId, task: &str, all: bool) -> Result<Restart, ApiError> {
+    let tasks = match (task, all) {
         ("", true) => RestartScope::All,
         ("", false) => RestartScope::Running,
         (name, false) => RestartScope::Task(TaskName::from(name)),
@@ -63,16 +86,20 @@ fn restart(alloc: AllocId, asked: RestartRequest) -> Result<Restart, ApiError> {
     Ok(Restart { alloc, tasks })
 }
 
-async fn signal(alloc: AllocId, request: Request) -> Result<Signal, ApiError> {
-    let asked: Result<SignalRequest, ApiError> = body::decode(request).await;
-    let asked = asked.map_err(|mut error| {
-        error.message = format!("Failed to decode body: {}", error.message);
-        error
-    })?;
-    let task = Some(asked.task).filter(|task| !task.is_empty());
-    Ok(Signal {
+/// A signal for one task, or for all that run where none is named.
+pub(crate) fn signal(alloc: AllocId, task: &str, signal: String) -> Signal {
+    let task = Some(task).filter(|task| !task.is_empty());
+    Signal {
         alloc,
         task: task.map(TaskName::from),
-        signal: asked.signal,
+        signal,
+    }
+}
+
+async fn signal_request(request: Request) -> Result<SignalRequest, ApiError> {
+    let asked: Result<SignalRequest, ApiError> = body::decode(request).await;
+    asked.map_err(|mut error| {
+        error.message = format!("Failed to decode body: {}", error.message);
+        error
     })
 }

@@ -11,18 +11,18 @@ use crate::agent_handle::AgentStopped;
 
 /// An answer that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ApiError {
+pub(crate) struct ApiError {
     /// The status.
-    pub(super) status: StatusCode,
+    pub(crate) status: StatusCode,
     /// The whole body.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// The state's index, where the question went to the state.
     pub(super) index: Option<u64>,
 }
 
 impl ApiError {
     /// Any error.
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> ApiError {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> ApiError {
         ApiError {
             status,
             message: message.into(),
@@ -31,12 +31,12 @@ impl ApiError {
     }
 
     /// The request makes no sense.
-    pub(super) fn bad(message: impl Into<String>) -> ApiError {
+    pub(crate) fn bad(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, message)
     }
 
     /// There is no such thing.
-    pub(super) fn not_found(message: impl Into<String>) -> ApiError {
+    pub(crate) fn not_found(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, message)
     }
 
@@ -51,7 +51,7 @@ impl ApiError {
     }
 
     /// Everything else that fails.
-    pub(super) fn failed(message: impl Into<String>) -> ApiError {
+    pub(crate) fn failed(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
@@ -78,7 +78,7 @@ impl ApiError {
     }
 
     /// A reply that does not belong to what was asked.
-    pub(super) fn unexpected(reply: Reply) -> ApiError {
+    pub(crate) fn unexpected(reply: Reply) -> ApiError {
         match reply {
             Reply::Refused(refusal) => ApiError::refused(refusal),
             Reply::Registered { .. }

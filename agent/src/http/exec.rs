@@ -11,7 +11,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use drover_core::agent::requests::SessionCommand;
-use drover_core::effect::{Refusal, Reply};
+use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, TaskName};
 use drover_io_real::session::{SessionClient, SessionInput, SessionOutput};
 use futures::stream::{SplitSink, SplitStream};
@@ -25,6 +25,7 @@ use super::answer::Answer;
 use super::errors::ApiError;
 use super::params::Params;
 use super::websocket::{self, Closing};
+use crate::agent_handle::AgentHandle;
 
 /// How often a client is asked whether it still exists.
 const PING: Duration = Duration::from_secs(10);
@@ -117,22 +118,45 @@ async fn begin(api: &Api, stream: &mut Stream, wanted: Wanted) -> Result<Session
     if wanted.greets {
         greeting(stream).await?;
     }
-    let (alloc, run) = (wanted.alloc?, wanted.run?);
-    let handle = &api.agent_handle;
-    let opened = handle.open_session(alloc, wanted.task, run, wanted.tty);
-    let opened = opened
-        .await
-        .map_err(|gone| Closing::failed(gone.to_string()));
-    match opened? {
+    let session = Session {
+        alloc: wanted.alloc?,
+        task: wanted.task,
+        run: wanted.run?,
+        tty: wanted.tty,
+    };
+    let opened = open_session(&api.agent_handle, session).await;
+    opened.map_err(|error| match error.status.is_client_error() {
+        true => Closing::refused(error.message),
+        false => Closing::failed(error.message),
+    })
+}
+
+/// A program that is to run beside a task.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) alloc: AllocId,
+    pub(crate) task: TaskName,
+    pub(crate) run: SessionCommand,
+    pub(crate) tty: bool,
+}
+
+/// Runs it. It ends when what is given back is dropped.
+///
+/// # Errors
+/// It cannot be run.
+pub(crate) async fn open_session(
+    agent_handle: &AgentHandle,
+    session: Session,
+) -> Result<SessionClient, ApiError> {
+    let Session {
+        alloc,
+        task,
+        run,
+        tty,
+    } = session;
+    match agent_handle.open_session(alloc, task, run, tty).await? {
         (Reply::Done { .. }, client) => Ok(client),
-        (Reply::Refused(Refusal::Conflict(why)), _) => Err(Closing::failed(why)),
-        (
-            Reply::Refused(
-                Refusal::NotFound(why) | Refusal::Invalid(why) | Refusal::Forbidden(why),
-            ),
-            _,
-        ) => Err(Closing::refused(why)),
-        (other, _) => Err(Closing::failed(ApiError::unexpected(other).message)),
+        (other, _) => Err(ApiError::unexpected(other)),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn put(
     let mode = mode.ok_or_else(|| ApiError::bad("mode must be octal, 0777 at most"))?;
     let is_dir = params.get("kind") == Some("dir");
     let path = wanted_path(&params)?;
-    let dir = alloc_dir(&api, &id).await?;
+    let dir = alloc_dir(&api.agent_handle, &id).await?;
     let place = blocking(move || {
         let place = Place::below(&dir, &path)?;
         if is_dir {

@@ -18,11 +18,14 @@ use super::Api;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::Params;
+use crate::agent_handle::AgentHandle;
 use crate::times;
 use drover_io_real::safe_open::{self, Found, Trouble};
 
 /// The most entries of one listing.
 const MAX_ENTRIES: usize = 10_000;
+/// Why nothing is done with a file that is not named.
+pub(super) const NO_PATH: &str = "must provide a file name";
 /// How much of a file is read at a time.
 pub(super) const CHUNK: usize = 64 * 1024;
 
@@ -46,25 +49,55 @@ pub struct FileInfo {
 }
 
 pub(super) async fn ls(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
-    let dir = alloc_dir(&api, &id).await?;
-    let path = params.non_empty("path").unwrap_or("/").to_owned();
-    let list = blocking(move || list(&dir, &path)).await?;
+    let path = params.get("path").unwrap_or_default();
+    let list = list(&api.agent_handle, &id, path).await?;
     answer::json(&params, &list)
 }
 
 pub(super) async fn stat(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
-    let dir = alloc_dir(&api, &id).await?;
-    let path = wanted_path(&params)?;
-    let info = blocking(move || {
+    let path = params.get("path").unwrap_or_default();
+    let info = info(&api.agent_handle, &id, path).await?;
+    answer::json(&params, &info)
+}
+
+/// What is in a directory of an allocation; in its own where no path is given.
+///
+/// # Errors
+/// There is no such allocation or directory.
+pub(crate) async fn list(
+    agent_handle: &AgentHandle,
+    alloc: &str,
+    path: &str,
+) -> Result<Vec<FileInfo>, ApiError> {
+    let dir = alloc_dir(agent_handle, alloc).await?;
+    let path = if path.is_empty() { "/" } else { path }.to_owned();
+    blocking(move || list_dir(&dir, &path)).await
+}
+
+/// What a file of an allocation is.
+///
+/// # Errors
+/// There is no such allocation or file.
+pub(crate) async fn info(
+    agent_handle: &AgentHandle,
+    alloc: &str,
+    path: &str,
+) -> Result<FileInfo, ApiError> {
+    let dir = alloc_dir(agent_handle, alloc).await?;
+    if path.is_empty() {
+        return Err(ApiError::bad(NO_PATH));
+    }
+    let path = path.to_owned();
+    blocking(move || {
         let found = Found::below(&dir, &path)?;
         let name = FsPath::new(&path)
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
-        let mut info = info(&found, name.unwrap_or_else(|| "/".to_owned()));
+        let mut info = info_of(&found.stat, name.unwrap_or_else(|| "/".to_owned()));
         info.content_type = content_type(&found, &info.name);
         Ok(info)
-    });
-    answer::json(&params, &info.await?)
+    })
+    .await
 }
 
 pub(super) async fn cat(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
@@ -90,11 +123,11 @@ pub(super) async fn read_at(
 
 pub(super) fn wanted_path(params: &Params) -> Result<String, ApiError> {
     let path = params.non_empty("path").map(str::to_owned);
-    path.ok_or_else(|| ApiError::bad("must provide a file name"))
+    path.ok_or_else(|| ApiError::bad(NO_PATH))
 }
 
 /// The directory of an allocation that the core knows.
-pub(super) async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
+pub(super) async fn alloc_dir(agent_handle: &AgentHandle, id: &str) -> Result<OwnedFd, ApiError> {
     let id: AllocId = id
         .parse()
         .map_err(|_| ApiError::bad("must provide a valid alloc id"))?;
@@ -103,10 +136,10 @@ pub(super) async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> 
             .is_none()
             .then(|| ApiError::no_alloc(view, id))
     };
-    if let Some(error) = api.agent_handle.ask(known).await? {
+    if let Some(error) = agent_handle.ask(known).await? {
         return Err(error);
     }
-    let root = api.agent_handle.alloc_root();
+    let root = agent_handle.alloc_root();
     let dir = blocking(move || safe_open::alloc_dir(&root, id)).await;
     dir.map_err(|error| match error.status {
         axum::http::StatusCode::NOT_FOUND => {
@@ -135,7 +168,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
-fn list(dir: &OwnedFd, path: &str) -> Result<Vec<FileInfo>, Trouble> {
+fn list_dir(dir: &OwnedFd, path: &str) -> Result<Vec<FileInfo>, Trouble> {
     let found = Found::below(dir, path)?;
     if found.kind() != FileType::Directory {
         return Err(Trouble::Kind(format!("{path} is no directory")));
@@ -157,10 +190,6 @@ fn list(dir: &OwnedFd, path: &str) -> Result<Vec<FileInfo>, Trouble> {
     }
     list.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(list)
-}
-
-fn info(found: &Found, name: String) -> FileInfo {
-    info_of(&found.stat, name)
 }
 
 fn info_of(stat: &rustix::fs::Stat, name: String) -> FileInfo {
@@ -229,7 +258,7 @@ fn content_type(found: &Found, name: &str) -> String {
 /// A file's bytes, a chunk at a time, as fast as the client takes them.
 async fn raw(api: &Api, id: &str, params: &Params, offset: u64, limit: Option<u64>) -> Answer {
     params.caller.stream()?;
-    let dir = alloc_dir(api, id).await?;
+    let dir = alloc_dir(&api.agent_handle, id).await?;
     let path = wanted_path(params)?;
     let (file, kind) = blocking(move || {
         let found = Found::below(&dir, &path)?;

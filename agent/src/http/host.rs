@@ -7,7 +7,8 @@ use std::io::Read;
 use std::path::Path;
 
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::Api;
 use super::answer::{self, Answer};
@@ -20,25 +21,59 @@ const MOST: u64 = 64 * 1024;
 const MOST_NETWORKS: usize = 256;
 const MIB: u64 = 1024 * 1024;
 
+/// What is told of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct HostData {
+    #[serde(rename = "OS")]
+    pub(crate) os: String,
+    /// For each network: its name, address, size of packets and state.
+    #[serde(rename = "Network")]
+    pub(crate) networks: Vec<BTreeMap<String, String>>,
+    #[serde(rename = "ResolvConf")]
+    pub(crate) resolv_conf: String,
+    #[serde(rename = "Hosts")]
+    pub(crate) hosts: String,
+    /// Always empty: it may hold secrets.
+    #[serde(rename = "Environment")]
+    environment: BTreeMap<String, String>,
+    /// By directory.
+    #[serde(rename = "Disk")]
+    pub(crate) disks: BTreeMap<String, DiskSpace>,
+}
+
+/// The disk below a directory, in MiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct DiskSpace {
+    #[serde(rename = "DiskMB")]
+    pub(crate) size: u64,
+    #[serde(rename = "UsedMB")]
+    pub(crate) used: u64,
+}
+
 pub(super) async fn facts(State(api): State<Api>, params: Params) -> Answer {
     let id = api.agent_handle.ask(|view| view.node().id).await?;
-    let data_dir = api.settings.data_dir.clone();
-    // Asking a disk may take a while.
-    let facts = tokio::task::spawn_blocking(move || of_this_machine(Path::new(&data_dir))).await;
-    let facts = facts.map_err(|_| ApiError::failed("the machine could not be inspected"))?;
+    let facts = of_this_machine(&api.settings.data_dir).await?;
     let value = json!({ "AgentID": id.to_string(), "HostData": facts });
     answer::json(&params, &value)
 }
 
-fn of_this_machine(data_dir: &Path) -> Value {
-    json!({
-        "OS": system(),
-        "Network": networks(),
-        "ResolvConf": text("/etc/resolv.conf"),
-        "Hosts": text("/etc/hosts"),
-        "Environment": BTreeMap::<String, String>::new(),
-        "Disk": disk(data_dir),
-    })
+/// What there is to tell of this machine, and of the disk of this directory.
+///
+/// # Errors
+/// It cannot be told.
+pub(crate) async fn of_this_machine(data_dir: &str) -> Result<HostData, ApiError> {
+    let data_dir = data_dir.to_owned();
+    // Asking a disk may take a while.
+    let facts = tokio::task::spawn_blocking(move || HostData {
+        os: system(),
+        networks: networks(),
+        resolv_conf: text("/etc/resolv.conf"),
+        hosts: text("/etc/hosts"),
+        environment: BTreeMap::new(),
+        disks: disk(Path::new(&data_dir)),
+    });
+    let facts = facts.await;
+    facts.map_err(|_| ApiError::failed("the machine could not be inspected"))
 }
 
 /// The beginning of a file; nothing if it cannot be read.
@@ -61,7 +96,7 @@ fn system() -> String {
     format!("{name}; {}", text("/proc/version").trim_end())
 }
 
-fn networks() -> Vec<Value> {
+fn networks() -> Vec<BTreeMap<String, String>> {
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.take(MOST_NETWORKS).collect();
@@ -73,26 +108,26 @@ fn networks() -> Vec<Value> {
     names
         .iter()
         .map(|name| {
-            json!({
-                "name": name,
-                "address": fact(name, "address"),
-                "mtu": fact(name, "mtu"),
-                "state": fact(name, "operstate"),
-            })
+            [
+                ("name", name.clone()),
+                ("address", fact(name, "address")),
+                ("mtu", fact(name, "mtu")),
+                ("state", fact(name, "operstate")),
+            ]
+            .map(|(what, value)| (what.to_owned(), value))
+            .into()
         })
         .collect()
 }
 
-fn disk(data_dir: &Path) -> Value {
+fn disk(data_dir: &Path) -> BTreeMap<String, DiskSpace> {
     let Ok(found) = rustix::fs::statvfs(data_dir) else {
-        return json!({});
+        return BTreeMap::new();
     };
     let mib = |blocks: u64| blocks.saturating_mul(found.f_frsize) / MIB;
-    let used = found.f_blocks.saturating_sub(found.f_bfree);
-    json!({
-        data_dir.display().to_string(): {
-            "DiskMB": mib(found.f_blocks),
-            "UsedMB": mib(used),
-        }
-    })
+    let space = DiskSpace {
+        size: mib(found.f_blocks),
+        used: mib(found.f_blocks.saturating_sub(found.f_bfree)),
+    };
+    [(data_dir.display().to_string(), space)].into()
 }

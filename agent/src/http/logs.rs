@@ -10,13 +10,10 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use drover_core::agent::View;
 use drover_core::ids::{AllocId, TaskName};
 use rustix::fs::inotify;
-use serde::{Deserialize, Serialize};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
@@ -24,41 +21,32 @@ use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
 use super::files::blocking;
+use super::frames::{AHEAD, Form, HEARTBEAT, Piece};
 use super::params::Params;
 use crate::agent_handle::{AgentHandle, AgentStopped};
 use drover_io_real::logfile::{Chunk, Gap, LogFiles, LogPosition, Origin};
 use drover_io_real::safe_open::{Trouble, own_path};
 
-/// How often a client of frames hears that the connection lives.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often files are looked at where the kernel cannot tell of changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How many chunks may wait for a slow client.
-const AHEAD: usize = 4;
-
-/// One frame of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub(crate) struct Frame {
-    /// The bytes in base64.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) data: String,
-    /// Which file they are of.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) file: String,
-    /// The place after them.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) offset: u64,
-    /// Why bytes are missing before these, if they are.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) file_event: String,
+/// Which output is to be read, in the words of whoever asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) alloc: &'a str,
+    pub(crate) task: &'a str,
+    /// `stdout` or `stderr`.
+    pub(crate) stream: &'a str,
+    /// `start`, also where nothing is said, or `end`.
+    pub(crate) origin: &'a str,
+    /// From there; none if it was no number.
+    pub(crate) offset: Option<u64>,
+    pub(crate) follow: bool,
+    /// Whether following ends with the task. Nomad's never ends; our command line's does.
+    pub(crate) until_end: bool,
+    pub(crate) form: Form,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-/// What a client wants to read.
+/// Which output is to be read.
 #[derive(Clone, Debug)]
 struct Wanted {
     alloc: AllocId,
@@ -67,30 +55,32 @@ struct Wanted {
     origin: Origin,
     offset: u64,
     follow: bool,
-    /// Whether following ends with the task. Nomad's never ends; our command line's does.
     until_end: bool,
-    plain: bool,
+    form: Form,
 }
 
 pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
-    let wanted = wanted(&id, &params)?;
-    params.caller.stream()?;
-    await_start(&api.agent_handle, &wanted).await?;
-    let root = api.agent_handle.alloc_root();
-    let asked = wanted.clone();
-    let (files, at) = blocking(move || {
-        let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
-        let at = files.position(asked.origin, asked.offset)?;
-        Ok((files, at))
-    })
-    .await?;
-    let (chunks, mut taken) = mpsc::channel(AHEAD);
-    let kind = if wanted.plain {
-        "text/plain"
-    } else {
-        "application/json"
+    let form = match params.flag("plain") {
+        true => Form::Plain,
+        false => Form::Frames,
     };
-    tokio::spawn(pump(api.agent_handle, Arc::new(files), at, wanted, chunks));
+    let asked = Asked {
+        alloc: &id,
+        task: params.get("task").unwrap_or_default(),
+        stream: params.get("type").unwrap_or_default(),
+        origin: params.get("origin").unwrap_or_default(),
+        offset: params.non_empty("offset").unwrap_or("0").parse().ok(),
+        follow: params.flag("follow"),
+        until_end: params.flag("until_end"),
+        form,
+    };
+    let wanted = Wanted::of(asked)?;
+    params.caller.stream()?;
+    let mut taken = begin(&api.agent_handle, wanted).await?;
+    let kind = match form {
+        Form::Frames => "application/json",
+        Form::Plain | Form::Messages => "text/plain",
+    };
     let stream =
         futures::stream::poll_fn(move |cx| taken.poll_recv(cx).map(|b| b.map(Ok::<_, Infallible>)));
     let mut response = Response::new(Body::from_stream(stream));
@@ -100,34 +90,68 @@ pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params:
     Ok(response)
 }
 
-fn wanted(id: &str, params: &Params) -> Result<Wanted, ApiError> {
-    let alloc = id
-        .parse()
-        .map_err(|_| ApiError::bad("must provide a valid alloc id"))?;
-    let task = params
-        .non_empty("task")
-        .ok_or_else(|| ApiError::bad("must provide task name"))?;
-    let stream = match params.get("type") {
-        Some("stdout") => "stdout",
-        Some("stderr") => "stderr",
-        Some(_) | None => return Err(ApiError::bad("must provide log type (stdout/stderr)")),
-    };
-    let origin = match params.get("origin") {
-        None | Some("" | "start") => Origin::Start,
-        Some("end") => Origin::End,
-        Some(_) => return Err(ApiError::bad("origin must be start or end")),
-    };
-    let offset = params.non_empty("offset").unwrap_or("0").parse();
-    Ok(Wanted {
-        alloc,
-        task: TaskName::from(task),
-        stream,
-        origin,
-        offset: offset.map_err(|_| ApiError::bad("offset must be a number"))?,
-        follow: params.flag("follow"),
-        until_end: params.flag("until_end"),
-        plain: params.flag("plain"),
+impl Wanted {
+    fn of(asked: Asked<'_>) -> Result<Wanted, ApiError> {
+        let alloc = asked.alloc.parse();
+        Ok(Wanted {
+            alloc: alloc.map_err(|_| ApiError::bad("must provide a valid alloc id"))?,
+            task: match asked.task {
+                "" => return Err(ApiError::bad("must provide task name")),
+                task => TaskName::from(task),
+            },
+            stream: match asked.stream {
+                "stdout" => "stdout",
+                "stderr" => "stderr",
+                _ => return Err(ApiError::bad("must provide log type (stdout/stderr)")),
+            },
+            origin: match asked.origin {
+                "" | "start" => Origin::Start,
+                "end" => Origin::End,
+                _ => return Err(ApiError::bad("origin must be start or end")),
+            },
+            offset: (asked.offset).ok_or_else(|| ApiError::bad("offset must be a number"))?,
+            follow: asked.follow,
+            until_end: asked.until_end,
+            form: asked.form,
+        })
+    }
+}
+
+/// Opens a task's output. What is read of it comes in the form that was asked for, until its end, or for as long as
+/// somebody reads.
+///
+/// # Errors
+/// There is no such output.
+pub(crate) async fn open(
+    agent_handle: &AgentHandle,
+    asked: Asked<'_>,
+) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+    begin(agent_handle, Wanted::of(asked)?).await
+}
+
+async fn begin(
+    agent_handle: &AgentHandle,
+    wanted: Wanted,
+) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+    let (files, at) = find(agent_handle, &wanted).await?;
+    let (chunks, taken) = mpsc::channel(AHEAD);
+    tokio::spawn(pump(agent_handle.clone(), files, at, wanted, chunks));
+    Ok(taken)
+}
+
+async fn find(
+    agent_handle: &AgentHandle,
+    wanted: &Wanted,
+) -> Result<(Arc<LogFiles>, LogPosition), ApiError> {
+    await_start(agent_handle, wanted).await?;
+    let root = agent_handle.alloc_root();
+    let asked = wanted.clone();
+    blocking(move || {
+        let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
+        let at = files.position(asked.origin, asked.offset)?;
+        Ok((Arc::new(files), at))
     })
+    .await
 }
 
 /// Where a task is, as far as its output is concerned.
@@ -213,22 +237,12 @@ pub(crate) fn follow(
         offset: 0,
         follow: true,
         until_end: true,
-        plain: true,
+        form: Form::Plain,
     };
     let (chunks, taken) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if await_start(&agent_handle, &wanted).await.is_err() {
-            return;
-        }
-        let root = agent_handle.alloc_root();
-        let asked = wanted.clone();
-        let opened = blocking(move || {
-            let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
-            let at = files.position(asked.origin, asked.offset)?;
-            Ok((files, at))
-        });
-        if let Ok((files, at)) = opened.await {
-            pump(agent_handle, Arc::new(files), at, wanted, chunks).await;
+        if let Ok((files, at)) = find(&agent_handle, &wanted).await {
+            pump(agent_handle, files, at, wanted, chunks).await;
         }
     });
     taken
@@ -256,7 +270,10 @@ async fn pump(
         let Ok(chunk) = read else { return };
         at = chunk.after;
         if !chunk.data.is_empty() {
-            if to.send(encode(&chunk, wanted.plain)).await.is_err() {
+            let piece = wanted.form.encode(piece(chunk));
+            if let Some(piece) = piece
+                && to.send(piece).await.is_err()
+            {
                 return;
             }
             continue;
@@ -264,6 +281,7 @@ async fn pump(
         if !wanted.follow || over || files.is_removed() {
             return;
         }
+        let heartbeat = wanted.form.heartbeat();
         loop {
             tokio::select! {
                 more = changes.wait() => match more {
@@ -271,8 +289,8 @@ async fn pump(
                     false => return,
                 },
                 () = to.closed() => return,
-                () = tokio::time::sleep(HEARTBEAT), if !wanted.plain => {
-                    if to.send(Bytes::from_static(b"{}")).await.is_err() {
+                () = tokio::time::sleep(HEARTBEAT), if heartbeat.is_some() => {
+                    if to.send(heartbeat.clone().unwrap_or_default()).await.is_err() {
                         return;
                     }
                 }
@@ -281,23 +299,17 @@ async fn pump(
     }
 }
 
-fn encode(chunk: &Chunk, plain: bool) -> Bytes {
-    if plain {
-        return Bytes::copy_from_slice(&chunk.data);
-    }
-    let frame = Frame {
-        data: STANDARD.encode(&chunk.data),
-        file: chunk.file.clone(),
+fn piece(chunk: Chunk) -> Piece {
+    Piece {
+        data: chunk.data,
+        file: chunk.file,
         offset: chunk.after.offset,
-        file_event: match chunk.gap {
+        event: match chunk.gap {
             None => "",
             Some(Gap::Rotated) => "file deleted",
             Some(Gap::Truncated) => "file truncated",
-        }
-        .to_owned(),
-    };
-    // Plain text and a number: this cannot fail.
-    serde_json::to_vec(&frame).unwrap_or_default().into()
+        },
+    }
 }
 
 /// What may mean that there is more to read, or that there never will be.

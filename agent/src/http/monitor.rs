@@ -6,8 +6,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
@@ -15,69 +13,113 @@ use tracing::level_filters::LevelFilter;
 use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
-use super::logs::HEARTBEAT;
+use super::frames::{Form, HEARTBEAT, Piece};
 use super::params::Params;
-use crate::agent_log::{Followed, Follower, Format};
+use crate::agent_log::{AgentLog, Followed, Follower, Format};
+
+/// What of the log is to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// This level and above, `info` where none is named.
+    pub(crate) level: &'a str,
+    /// Whether each line is an object of JSON.
+    pub(crate) json: bool,
+    pub(crate) form: Form,
+}
 
 pub(super) async fn monitor(State(api): State<Api>, params: Params) -> Answer {
-    let level = level(&params)?;
+    let form = match params.flag("plain") {
+        true => Form::Plain,
+        false => Form::Frames,
+    };
+    let asked = Asked {
+        level: params.get("log_level").unwrap_or_default(),
+        json: params.flag("log_json"),
+        form,
+    };
+    let level = level(asked.level)?;
     if params.non_empty("node_id").is_some() && params.non_empty("server_id").is_some() {
         return Err(ApiError::bad(
             "Cannot target node and server simultaneously",
         ));
     }
-    let format = match params.flag("log_json") {
-        true => Format::Json,
-        false => Format::Text,
-    };
-    let plain = params.flag("plain");
     params.caller.stream()?;
-    let follower = api.settings.log.follow(level, format);
-    let stream = futures::stream::unfold(follower, move |mut follower| async move {
-        let part = next(&mut follower, plain).await?;
-        Some((Ok::<_, Infallible>(part), follower))
+    let reader = Reader::new(&api.settings.log, level, asked);
+    let stream = futures::stream::unfold(reader, |mut reader| async move {
+        let part = reader.next().await?;
+        Some((Ok::<_, Infallible>(part), reader))
     });
     let mut response = Response::new(Body::from_stream(stream));
-    let kind = if plain {
-        "text/plain"
-    } else {
-        "application/json"
+    let kind = match form {
+        Form::Frames => "application/json",
+        Form::Plain | Form::Messages => "text/plain",
     };
     (response.headers_mut()).insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 
-fn level(params: &Params) -> Result<LevelFilter, ApiError> {
-    let name = params.non_empty("log_level").unwrap_or("info");
+/// Follows the log from now on.
+///
+/// # Errors
+/// There is no such level.
+pub(crate) fn follow(log: &AgentLog, asked: Asked<'_>) -> Result<Reader, ApiError> {
+    Ok(Reader::new(log, level(asked.level)?, asked))
+}
+
+fn level(name: &str) -> Result<LevelFilter, ApiError> {
     match name.to_ascii_lowercase().as_str() {
         "trace" => Ok(LevelFilter::TRACE),
         "debug" => Ok(LevelFilter::DEBUG),
-        "info" => Ok(LevelFilter::INFO),
+        "" | "info" => Ok(LevelFilter::INFO),
         "warn" => Ok(LevelFilter::WARN),
         "error" => Ok(LevelFilter::ERROR),
         _ => Err(ApiError::bad(format!("Unknown log level: {name}"))),
     }
 }
 
-/// What the client gets next; none at the end.
-async fn next(follower: &mut Follower, plain: bool) -> Option<Bytes> {
-    let followed = match plain {
-        true => follower.next().await,
-        false => match timeout(HEARTBEAT, follower.next()).await {
-            Ok(followed) => followed,
-            // That the connection lives.
-            Err(_) => return Some(Bytes::from_static(b"{}\n")),
-        },
-    };
-    let line = match followed? {
-        Followed::Line(line) => line,
-        Followed::Missed(count) => {
-            format!("[{count} lines of the log were not read in time and are missing]\n")
-                .into_bytes()
+/// Who reads the log.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    follower: Follower,
+    form: Form,
+}
+
+impl Reader {
+    fn new(log: &AgentLog, level: LevelFilter, asked: Asked<'_>) -> Reader {
+        let format = match asked.json {
+            true => Format::Json,
+            false => Format::Text,
+        };
+        Reader {
+            follower: log.follow(level, format),
+            form: asked.form,
         }
-    };
-    Some(match plain {
-        true => Bytes::from(line),
-        false => Bytes::from(format!("{{\"Data\":\"{}\"}}\n", STANDARD.encode(line))),
-    })
+    }
+
+    /// What comes next, in the form that was asked for; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let followed = match self.form.heartbeat() {
+                None => self.follower.next().await,
+                Some(heartbeat) => match timeout(HEARTBEAT, self.follower.next()).await {
+                    Ok(followed) => followed,
+                    Err(_) => return Some(heartbeat),
+                },
+            };
+            let data = match followed? {
+                Followed::Line(line) => line,
+                Followed::Missed(count) => {
+                    let words = "lines of the log were not read in time and are missing";
+                    format!("[{count} {words}]\n").into_bytes()
+                }
+            };
+            let piece = Piece {
+                data,
+                ..Piece::default()
+            };
+            if let Some(piece) = self.form.encode(piece) {
+                return Some(piece);
+            }
+        }
+    }
 }

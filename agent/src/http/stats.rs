@@ -21,6 +21,7 @@ use super::errors::ApiError;
 use super::params::{Params, uuid};
 use super::response_cache::{About, ResponseCache};
 use super::{Api, missing};
+use crate::agent_handle::AgentHandle;
 
 /// Who measures.
 #[derive(Clone)]
@@ -118,18 +119,7 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
     ) {
         return Ok(json(text));
     }
-    let known = api.agent_handle.ask(|view| {
-        let node = view.node();
-        (node.id.to_string(), mhz_of_a_core(node))
-    });
-    let (id, mhz) = known.await?;
-    if let Some(asked) = asked.filter(|asked| *asked != id) {
-        return Err(ApiError::not_found(format!("Unknown node {asked}")));
-    }
-    let Measures { tasks, host, .. } = &api.measures;
-    let (host, ()) = tokio::join!(host.sample(mhz), tasks.refresh_all_devices());
-    let devices = tasks.board().devices.all();
-    let stats = HostStats::of(&host, &devices);
+    let stats = measure_host(&api.agent_handle, &api.measures, asked.as_deref()).await?;
     if params.pretty {
         return answer::json(&params, &stats);
     }
@@ -138,6 +128,28 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
         .response_cache()
         .put(About::Host, 0, text.clone());
     Ok(json(text))
+}
+
+/// What the machine uses. It is this node that is asked where none is named.
+///
+/// # Errors
+/// Another node is asked.
+pub(crate) async fn measure_host(
+    agent_handle: &AgentHandle,
+    measures: &Measures,
+    node: Option<&str>,
+) -> Result<HostStats, ApiError> {
+    let known = agent_handle.ask(|view| {
+        let node = view.node();
+        (node.id.to_string(), mhz_of_a_core(node))
+    });
+    let (id, mhz) = known.await?;
+    if let Some(asked) = node.filter(|asked| *asked != id) {
+        return Err(ApiError::not_found(format!("Unknown node {asked}")));
+    }
+    let Measures { tasks, host, .. } = measures;
+    let (host, ()) = tokio::join!(host.sample(mhz), tasks.refresh_all_devices());
+    Ok(HostStats::of(&host, &tasks.board().devices.all()))
 }
 
 /// An action of an allocation that nobody has, or that only others have.
@@ -167,14 +179,35 @@ pub(super) async fn alloc(
     if plain && let Some(text) = api.measures.response_cache().get(About::Alloc(id), index) {
         return Ok(json(text));
     }
-    let known = api.agent_handle.ask(move |view: View<'_>| {
+    let stats = measure_alloc(&api.agent_handle, &api.measures, id, task).await?;
+    if !plain {
+        return answer::json(&params, &stats);
+    }
+    let text = encode(&stats)?;
+    api.measures
+        .response_cache()
+        .put(About::Alloc(id), index, text.clone());
+    Ok(json(text))
+}
+
+/// What an allocation uses, or one task of it as if there were no other.
+///
+/// # Errors
+/// There is no such allocation.
+pub(crate) async fn measure_alloc(
+    agent_handle: &AgentHandle,
+    measures: &Measures,
+    id: AllocId,
+    task: Option<TaskName>,
+) -> Result<AllocStats, ApiError> {
+    let known = agent_handle.ask(move |view: View<'_>| {
         let alloc = view.alloc(id).map(AllocSnapshot::of);
         let alloc = alloc.ok_or_else(|| ApiError::no_alloc(view, id))?;
         Ok::<_, ApiError>((alloc, mhz_of_a_core(view.node())))
     });
     let (alloc, mhz) = known.await??;
-    let sampler = &api.measures.tasks;
-    let (running, others) = (alloc.running.clone(), api.agent_handle.ask(all_running));
+    let sampler = &measures.tasks;
+    let (running, others) = (alloc.running.clone(), agent_handle.ask(all_running));
     let (measured, ()) = tokio::join!(
         sampler.sample_among(running, Depth::Processes, mhz, others),
         sampler.refresh_devices(&alloc.record.devices)
@@ -184,15 +217,7 @@ pub(super) async fn alloc(
         None => alloc.usage(sampler),
         Some(name) => alloc.usage_of(sampler, name),
     };
-    let stats = AllocStats::of(&usage);
-    if !plain {
-        return answer::json(&params, &stats);
-    }
-    let text = encode(&stats)?;
-    api.measures
-        .response_cache()
-        .put(About::Alloc(id), index, text.clone());
-    Ok(json(text))
+    Ok(AllocStats::of(&usage))
 }
 
 pub(super) fn encode(value: &impl serde::Serialize) -> Result<Bytes, ApiError> {

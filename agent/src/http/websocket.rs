@@ -153,7 +153,7 @@ fn name(output: Output) -> &'static str {
 }
 
 /// Some output as a message.
-pub(super) fn write_data(output: Output, bytes: &[u8]) -> String {
+pub(crate) fn write_data(output: Output, bytes: &[u8]) -> String {
     data_message(name(output), bytes)
 }
 
@@ -168,12 +168,12 @@ fn data_message(stream: &str, bytes: &[u8]) -> String {
 }
 
 /// That there is no more of an output.
-pub(super) fn write_closed(output: Output) -> String {
+pub(crate) fn write_closed(output: Output) -> String {
     format!(r#"{{"{}":{{"close":true}}}}"#, name(output))
 }
 
 /// How a program ended. As in Nomad a zero is left out.
-pub(super) fn write_exit(result: &ExitResult) -> String {
+pub(crate) fn write_exit(result: &ExitResult) -> String {
     match result.code.unwrap_or(-1) {
         0 => r#"{"exited":true,"result":{}}"#.to_owned(),
         code => format!(r#"{{"exited":true,"result":{{"exit_code":{code}}}}}"#),

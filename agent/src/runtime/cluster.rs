@@ -10,6 +10,7 @@ use drover_io_real::connect::Tcp;
 use drover_io_real::migrate::token::NodeSecret;
 
 use super::Settings;
+use crate::cluster::inbound::Inbound;
 use crate::cluster::{Cluster, NodeIdentity};
 use crate::http::agent::NOMAD_VERSION;
 
@@ -24,11 +25,12 @@ pub(super) fn config(settings: &Settings) -> Option<ClusterConfig> {
     })
 }
 
-/// Who reaches its servers.
+/// Who reaches its servers, which `inbound` answers.
 pub(super) fn calls(
     settings: &Settings,
     id: NodeId,
     secret: &NodeSecret,
+    inbound: Inbound,
 ) -> Option<Box<dyn CallServers>> {
     let servers = &settings.file.client.node.servers;
     if servers.is_empty() {
@@ -43,7 +45,8 @@ pub(super) fn calls(
             .unwrap_or_default()
             .into(),
     };
-    Some(Box::new(Cluster::new(node, servers, Arc::new(Tcp))))
+    let cluster = Cluster::new(node, servers, Arc::new(Tcp), inbound);
+    Some(Box::new(cluster))
 }
 
 /// The region of the node.

@@ -55,7 +55,8 @@ use drover_io_real::volumes::{VOLUMES, VolumeDirs};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Recording, Settings, cluster};
+use super::{Recording, Settings, cluster, log};
+use crate::cluster::inbound::Inbound;
 use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
 use crate::config::host_volume::check_directories;
@@ -314,6 +315,13 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .map_err(|error| SetupError::Io("send logs elsewhere", error))?;
     let volumes_dir = settings.file.client.node.host_volumes_dir.clone();
     let volumes_dir = volumes_dir.unwrap_or_else(|| data_dir.path().join(VOLUMES));
+    let inbound = Inbound {
+        agent_handle: agent_handle.clone(),
+        measures: measures.clone(),
+        log: log::followed(),
+        data_dir: data_dir.path().display().to_string(),
+        inbox: inbox.clone(),
+    };
     let node = Node::new(Dependencies {
         config,
         saved: opened.saved,
@@ -331,7 +339,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             issuer.clone(),
             agent_handle.clone(),
         ),
-        servers: cluster::calls(settings, id, &secret),
+        servers: cluster::calls(settings, id, &secret, inbound),
         devices,
         answers,
         inbox,

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod lone;
+pub(crate) mod nomad;
 mod program;
 mod server;
 mod world;
@@ -20,7 +21,7 @@ pub use world::{World, shims};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -83,6 +84,12 @@ impl Agent {
         serde_json::from_str(&body).unwrap()
     }
 
+    /// What it answers, if that is no error.
+    pub(crate) fn try_get(&self, path: &str) -> Option<Value> {
+        let (status, body) = request(&self.addr, "GET", path, None).ok()?;
+        (status == 200).then(|| serde_json::from_str(&body).unwrap())
+    }
+
     /// A change that may meet an agent that is just dying, or be refused.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Option<(u16, String)> {
         request(&self.addr, "PUT", path, Some(body)).ok()
@@ -115,6 +122,18 @@ impl Drop for Agent {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processes whose arguments are these.
+pub(crate) fn processes(arguments: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir("/proc").unwrap();
+    let named = all.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let line = std::fs::read(path.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        (line.trim_end() == arguments).then_some(path)
+    });
+    named.collect()
 }
 
 /// An address of the loopback that is free, and below the ports that the kernel gives to others:

@@ -29,6 +29,7 @@ use serde::de::DeserializeOwned;
 use crate::msgpack::{Malformed, Unencodable};
 
 pub mod allocation;
+pub mod host;
 pub mod identity;
 pub mod inbound;
 pub mod job;

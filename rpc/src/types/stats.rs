@@ -1,11 +1,11 @@
-//! Statistics that servers ask for. Statistics of devices are free-form here.
+//! Statistics that servers ask for.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::inbound_request;
-use crate::msgpack::{Secret, Value};
+use crate::msgpack::{Secret, Time};
 
 /// Asks for statistics of the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct HostStats {
     pub cpu: Vec<HostCpu>,
     #[serde(rename = "CPUTicksConsumed")]
     pub cpu_ticks_consumed: f64,
-    pub device_stats: Vec<Value>,
+    pub device_stats: Vec<DeviceGroupStats>,
     pub disk_stats: Vec<HostDisk>,
     pub memory: Option<HostMemory>,
     /// Nanoseconds since 1970.
@@ -95,7 +95,7 @@ pub struct TaskResourceUsage {
 #[serde(rename_all = "PascalCase", default)]
 pub struct ResourceUsage {
     pub cpu_stats: Option<CpuUsage>,
-    pub device_stats: Vec<Value>,
+    pub device_stats: Vec<DeviceGroupStats>,
     pub memory_stats: Option<MemoryUsage>,
 }
 
@@ -162,4 +162,45 @@ pub struct HostDisk {
     pub size: u64,
     pub used: u64,
     pub used_percent: f64,
+}
+
+/// Devices of one kind, by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct DeviceGroupStats {
+    pub instance_stats: BTreeMap<String, DeviceStats>,
+    pub name: String,
+    pub r#type: String,
+    pub vendor: String,
+}
+
+/// One device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct DeviceStats {
+    pub stats: Option<StatObject>,
+    pub summary: Option<StatValue>,
+    pub timestamp: Time,
+}
+
+/// What a plugin tells of a device: values by name, and more of the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct StatObject {
+    pub attributes: BTreeMap<String, StatValue>,
+    pub nested: BTreeMap<String, StatObject>,
+}
+
+/// A value. What it is not is nil.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct StatValue {
+    pub bool_val: Option<bool>,
+    pub desc: String,
+    pub float_denominator_val: Option<f64>,
+    pub float_numerator_val: Option<f64>,
+    pub int_denominator_val: Option<i64>,
+    pub int_numerator_val: Option<i64>,
+    pub string_val: Option<String>,
+    pub unit: String,
 }

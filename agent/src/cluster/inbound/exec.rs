@@ -1,0 +1,137 @@
+//! Exec sessions. There is no limit to a session's time. It ends with its program, with its task, and with its
+//! client, whose end is that of what the server sends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use drover_core::agent::requests::SessionCommand;
+use drover_core::ids::TaskName;
+use drover_io_real::session::{SessionClient, SessionInput, SessionOutput, WindowSize};
+use drover_rpc::connection::{Input, Output};
+use drover_rpc::types::stream::{AllocationsExec, ExecInput};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::alloc_id;
+use crate::agent_handle::AgentHandle;
+use crate::http::errors::ApiError;
+use crate::http::exec::{Session, open_session};
+use crate::http::websocket::{write_closed, write_data, write_exit};
+
+/// How much input a program that does not read leaves waiting. So much is read ahead, because the end of the client
+/// is behind it. Further input has to wait, and so has the news of the end, until the server resets the stream.
+const AHEAD: usize = 256 << 10;
+
+/// How often the client hears that the session lives. A server whose user has gone away without a word notices that
+/// when it has something to pass on, and not before.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// What says so.
+const ALIVE: &str = "{}";
+
+/// Runs a program, and connects the server's client with it until one of them ends.
+///
+/// # Errors
+/// It cannot be run, or how it ended is not known.
+pub(super) async fn serve(
+    agent_handle: &AgentHandle,
+    asked: AllocationsExec,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<(), ApiError> {
+    let session = Session {
+        alloc: alloc_id(&asked.alloc_id)?,
+        task: TaskName::from(asked.task),
+        run: match asked.action.is_empty() {
+            true => SessionCommand::Command(asked.cmd),
+            false => SessionCommand::Action(asked.action),
+        },
+        tty: asked.tty,
+    };
+    let SessionClient {
+        input: to,
+        output: from,
+    } = open_session(agent_handle, session).await?;
+    // The program ends with what is dropped then.
+    tokio::select! {
+        () = listen(input, to) => Ok(()),
+        said = speak(output, from) => said,
+    }
+}
+
+/// Passes on what the client says, as fast as the program reads it, until the client is gone.
+async fn listen(input: &mut Input, to: mpsc::Sender<SessionInput>) {
+    let (mut waiting, mut size) = (VecDeque::new(), 0);
+    loop {
+        tokio::select! {
+            place = to.reserve(), if !waiting.is_empty() => match place {
+                Ok(place) => {
+                    if let Some(next) = waiting.pop_front() {
+                        size -= size_of(&next);
+                        place.send(next);
+                    }
+                }
+                // That the program takes no more is told by what comes from it.
+                Err(_) => (waiting, size) = (VecDeque::new(), 0),
+            },
+            said = input.next::<ExecInput>(), if size < AHEAD => {
+                // What makes no sense ends the session, too.
+                let Ok(said) = said else { return };
+                for next in inputs(said) {
+                    size += size_of(&next);
+                    waiting.push_back(next);
+                }
+            }
+        }
+    }
+}
+
+/// How much an input takes, with its place.
+fn size_of(input: &SessionInput) -> usize {
+    let place = size_of_val(input);
+    match input {
+        SessionInput::Stdin(bytes) => place + bytes.len(),
+        SessionInput::CloseStdin | SessionInput::Resize(_) => place,
+    }
+}
+
+/// What an object says to a program, in this order.
+fn inputs(said: ExecInput) -> impl Iterator<Item = SessionInput> {
+    let side = |length: i32| u16::try_from(length.max(0)).unwrap_or(u16::MAX);
+    let resize = said.tty_size.map(|size| {
+        SessionInput::Resize(WindowSize {
+            height: side(size.height),
+            width: side(size.width),
+        })
+    });
+    let stdin = said.stdin.into_iter().flat_map(|stdin| {
+        let data = Some(stdin.data.0).filter(|data| !data.is_empty());
+        let data = data.map(|data| SessionInput::Stdin(data.into()));
+        let close = stdin.close.then_some(SessionInput::CloseStdin);
+        data.into_iter().chain(close)
+    });
+    resize.into_iter().chain(stdin)
+}
+
+/// Passes on what the program says, as fast as the client reads it.
+async fn speak(
+    output: &mut Output,
+    mut from: mpsc::Receiver<SessionOutput>,
+) -> Result<(), ApiError> {
+    let mut beats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (text, is_last) = tokio::select! {
+            said = from.recv() => match said {
+                Some(SessionOutput::Data(which, bytes)) => (write_data(which, &bytes), false),
+                Some(SessionOutput::Closed(which)) => (write_closed(which), false),
+                Some(SessionOutput::Exited(result)) => (write_exit(&result), true),
+                Some(SessionOutput::Failed(why)) => return Err(ApiError::failed(why)),
+                None => return Err(ApiError::failed("the task ended")),
+            },
+            _ = beats.tick() => (ALIVE.to_owned(), false),
+        };
+        if output.send(text.into_bytes()).await.is_err() || is_last {
+            return Ok(());
+        }
+    }
+}

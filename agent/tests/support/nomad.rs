@@ -1,0 +1,157 @@
+//! A real server of Nomad, where there is a program `nomad` on the PATH.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Lone, TIMEOUT, exchange, free_addr};
+
+/// A server of its own, which ends with the test.
+pub(crate) struct Nomad {
+    child: Child,
+    dir: tempfile::TempDir,
+    rpc: String,
+    pub(crate) http: String,
+}
+
+impl Drop for Nomad {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Nomad {
+    pub(crate) fn start() -> Option<Nomad> {
+        let path = env::var_os("PATH")?;
+        let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
+        let Some(program) = programs.find(|program| program.is_file()) else {
+            eprintln!("skipped: there is no program nomad");
+            return None;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let [http, rpc, serf] = [free_addr(), free_addr(), free_addr()];
+        let port = |addr: &str| addr.rsplit(':').next().unwrap().to_owned();
+        let settings = format!(
+            "data_dir = \"{}/data\"\nbind_addr = \"127.0.0.1\"\ndisable_update_check = true\nenable_debug = true\nports {{\n http = {}\n \
+             rpc = {}\n serf = {}\n}}\nadvertise {{\n http = \"{http}\"\n rpc = \"{rpc}\"\n serf = \"{serf}\"\n}}\n\
+             server {{\n enabled = true\n bootstrap_expect = 1\n heartbeat_grace = \"2s\"\n}}\n",
+            dir.path().display(),
+            port(&http),
+            port(&rpc),
+            port(&serf),
+        );
+        let nomad = Nomad {
+            child: run(&program, dir.path().join("server.hcl"), &settings),
+            dir,
+            rpc,
+            http,
+        };
+        nomad.wait("/v1/status/leader", |leader| {
+            leader.as_str().filter(|it| !it.is_empty()).map(|_| ())
+        });
+        Some(nomad)
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> Option<Value> {
+        let (status, text) = self.request(method, path, body).ok()?;
+        (status == 200).then(|| serde_json::from_str(&text).ok())?
+    }
+
+    /// The status and the body of any answer.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> std::io::Result<(u16, String)> {
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Length: {}\r\n\r\n{body}",
+            self.http,
+            body.len()
+        );
+        exchange(&self.http, request.as_bytes())
+    }
+
+    pub(crate) fn wait<T>(&self, path: &str, found: impl Fn(&Value) -> Option<T>) -> T {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let seen = self.ask("GET", path, "");
+            if let Some(found) = seen.as_ref().and_then(&found) {
+                return found;
+            }
+            let log = || fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "{path}: {seen:?}\n{}", log());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn submit(&self, job: &Value) {
+        let body = json!({ "Job": job }).to_string();
+        assert!(self.ask("PUT", "/v1/jobs", &body).is_some());
+    }
+
+    /// The allocation of a job, once its status at the server is this one.
+    pub(crate) fn alloc(&self, job: &str, status: &str) -> Value {
+        self.wait(&format!("/v1/job/{job}/allocations"), |all| {
+            let all = all.as_array()?;
+            all.iter().find(|it| it["ClientStatus"] == status).cloned()
+        })
+    }
+
+    pub(crate) fn node(&self, status: &str) -> Value {
+        self.wait("/v1/nodes", |nodes| {
+            let node = nodes.get(0)?;
+            (node["Status"] == status).then(|| node.clone())
+        })
+    }
+}
+
+fn run(program: &PathBuf, file: PathBuf, settings: &str) -> Child {
+    fs::write(&file, settings).unwrap();
+    let log = || File::create(file.with_file_name("log")).unwrap();
+    Command::new(program)
+        .env_clear()
+        .env("PATH", env::var_os("PATH").unwrap_or_default())
+        .env("HOME", file.parent().unwrap())
+        .args(["agent", "-config"])
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(log())
+        .stderr(log())
+        .spawn()
+        .unwrap()
+}
+
+/// An agent that is a node of this server.
+pub(crate) fn node_of(nomad: &Nomad) -> Lone {
+    Lone::configured(&format!(
+        "name = \"here\"\nclient {{\n servers = [\"{}\"]\n}}\n",
+        nomad.rpc
+    ))
+}
+
+pub(crate) fn job(name: &str, kind: &str, script: &str) -> Value {
+    json!({
+        "ID": name,
+        "Name": name,
+        "Type": kind,
+        "Datacenters": ["dc1"],
+        "TaskGroups": [{
+            "Name": "g",
+            "Count": 1,
+            "RestartPolicy": { "Attempts": 0, "Mode": "fail" },
+            "ReschedulePolicy": { "Attempts": 0, "Unlimited": false },
+            "Tasks": [{
+                "Name": "t",
+                "Driver": "raw_exec",
+                "Config": { "command": "/bin/sh", "args": ["-c", script] },
+                "Resources": { "CPU": 20, "MemoryMB": 20 },
+            }],
+        }],
+    })
+}
