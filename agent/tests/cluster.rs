@@ -10,6 +10,10 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
 use serde_json::{Value, json};
 use support::Lone;
 use support::nomad::{Nomad, job, node_of};
@@ -74,4 +78,131 @@ fn node_that_is_drained_ends_its_tasks() {
     let path = format!("/v1/node/{node}/drain");
     assert!(nomad.ask("PUT", &path, &drain.to_string()).is_some());
     nomad.alloc("sleeper", "complete");
+}
+
+/// Somebody who answers every request with success; the port.
+fn answering() -> u16 {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 1024];
+            if stream.read(&mut request).is_ok() {
+                drop(stream.write_all(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                ));
+            }
+        }
+    });
+    port
+}
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A job whose service, with this tag, has a check; another release is another process.
+fn web(port: u16, tag: &str, release: &str) -> Value {
+    let mut web = job("web", "service", "exec sleep 1000");
+    let group = &mut web["TaskGroups"][0];
+    group["Services"] = json!([{
+        "Name": "web",
+        "Provider": "nomad",
+        "PortLabel": port.to_string(),
+        "Tags": [tag],
+        "Checks": [{
+            "Name": "up",
+            "Type": "http",
+            "Path": "/",
+            "Interval": SECOND,
+            "Timeout": SECOND,
+        }],
+    }]);
+    group["Update"] = json!({
+        "MaxParallel": 1,
+        "HealthCheck": "checks",
+        "MinHealthyTime": SECOND / 10,
+        "HealthyDeadline": 30 * SECOND,
+        "ProgressDeadline": 60 * SECOND,
+    });
+    group["Tasks"][0]["Env"] = json!({ "RELEASE": release });
+    web
+}
+
+impl Nomad {
+    /// The only instance of the service, once it has this tag.
+    fn instance(&self, tag: &str) -> Value {
+        self.wait("/v1/service/web", |all| match all.as_array()?.as_slice() {
+            [one] if one["Tags"] == json!([tag]) => Some(one.clone()),
+            _ => None,
+        })
+    }
+
+    fn wait_for_no_instance(&self) {
+        self.wait("/v1/service/web", |all| {
+            all.as_array()?.is_empty().then_some(())
+        });
+    }
+
+    /// The roll-out of this version of the job succeeds.
+    fn rolled_out(&self, version: u64) {
+        self.wait("/v1/job/web/deployments", |all| {
+            let all = all.as_array()?;
+            let of_it = all.iter().find(|it| it["JobVersion"] == version)?;
+            (of_it["Status"] == "successful").then_some(())
+        });
+    }
+}
+
+#[test]
+fn service_is_registered_at_server_as_long_as_it_runs() {
+    let Some(nomad) = Nomad::start() else { return };
+    let _lone = node_of(&nomad);
+    let node = nomad.node("ready")["ID"].clone();
+    let port = answering();
+    nomad.submit(&web(port, "first", "a"));
+    let first = nomad.instance("first");
+    let alloc = nomad.alloc("web", "running")["ID"].clone();
+    let id = format!("_nomad-task-{}-group-g-web-{port}", alloc.as_str().unwrap());
+    assert_eq!(first["ID"], id);
+    assert_eq!((&first["AllocID"], &first["NodeID"]), (&alloc, &node));
+    assert_eq!(
+        (&first["JobID"], &first["Port"]),
+        (&json!("web"), &json!(port))
+    );
+    assert_eq!(
+        (&first["Namespace"], &first["Datacenter"]),
+        (&json!("default"), &json!("dc1"))
+    );
+    nomad.rolled_out(0);
+    // A tag changes in place.
+    nomad.submit(&web(port, "second", "a"));
+    assert_eq!(nomad.instance("second")["ID"], id);
+    nomad.rolled_out(1);
+    // Another process takes its place, which has to be healthy.
+    nomad.submit(&web(port, "third", "b"));
+    nomad.rolled_out(2);
+    assert_ne!(nomad.instance("third")["AllocID"], alloc);
+    assert!(nomad.ask("DELETE", "/v1/job/web", "").is_some());
+    nomad.wait_for_no_instance();
+}
+
+#[test]
+fn service_outlives_agent_and_is_removed_by_the_next_one() {
+    let Some(nomad) = Nomad::start() else { return };
+    let mut lone = node_of(&nomad);
+    nomad.node("ready");
+    nomad.submit(&web(answering(), "first", "a"));
+    let first = nomad.instance("first");
+    nomad.rolled_out(0);
+    lone = lone.next_agent();
+    nomad.node("ready");
+    let path = format!("/v1/allocation/{}", first["AllocID"].as_str().unwrap());
+    lone.agent.wait_for(&path, |alloc| {
+        (alloc["ClientStatus"] == "running").then_some(())
+    });
+    assert_eq!(nomad.instance("first"), first);
+    let _lone = lone.next_agent_after(|| {
+        assert!(nomad.ask("DELETE", "/v1/job/web", "").is_some());
+    });
+    nomad.wait_for_no_instance();
+    nomad.alloc("web", "complete");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::announced::Announced;
 use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Notification};
@@ -82,6 +83,9 @@ pub struct Shared {
     pub destroys: Destroys,
     /// Tasks that wait for services.
     pub service_waits: ServiceWaits,
+    /// The services that the servers of the cluster have of this node, and that they shall have.
+    #[serde(skip_serializing_if = "Announced::is_empty")]
+    pub announced: Announced,
     /// The disks of slots.
     #[serde(with = "crate::pairs")]
     pub disks: BTreeMap<Slot, Arc<Disk>>,

@@ -41,6 +41,7 @@
 
 pub mod agent;
 pub mod alloc;
+pub mod announced;
 pub mod broadcast;
 pub mod checks;
 pub mod claims;

@@ -262,6 +262,7 @@ fn task_state(task: &TaskRunner) -> &'static str {
         Phase::Recovering(_) => "recovering",
         Phase::Running => "running",
         Phase::Delaying(_) => "delaying",
+        Phase::Deregistering(_) => "deregistering",
         Phase::Stopping(_) => "stopping",
         Phase::Cleaning(_) => "cleaning",
         Phase::Pausing(_) => "pausing",
@@ -352,6 +353,7 @@ fn overdue(purpose: &Purpose) -> &'static str {
 fn task_timer(timer: TaskTimer) -> &'static str {
     match timer {
         TaskTimer::ShutdownDelay => "time of the shutdown delay",
+        TaskTimer::Deregistration => "time of the deregistration",
         TaskTimer::KillGrace => "time of the grace",
         TaskTimer::Destroy => "time of the next destroy",
         TaskTimer::RestartDelay => "time of the pause",

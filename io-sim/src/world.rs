@@ -555,6 +555,7 @@ impl World {
             | Key::Server
             | Key::Placed(_)
             | Key::Reported(_)
+            | Key::Announced(_)
             | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drover_core::cluster::{
     AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
-    NodeReply, PulledAllocs,
+    NodeReply, PulledAllocs, ServiceInstance,
 };
 use drover_core::ids::AllocId;
 use drover_core::model::drain::Eligibility;
@@ -17,13 +17,18 @@ use drover_rpc::types::query::{AllocGetAllocs, NodeGetClientAllocs};
 use drover_rpc::types::registration::{
     NodeEmitEvents, NodeRegister, NodeUpdateReply, NodeUpdateStatus,
 };
+use drover_rpc::types::service::{ServiceRegistrationDeleteById, ServiceRegistrationUpsert};
 use drover_rpc::types::update::NodeUpdateAlloc;
+use futures::{StreamExt, TryStreamExt, stream};
 
-use super::{Cluster, node, placed, report};
+use super::{Cluster, node, placed, report, service};
 
 /// How long a call may take that does not wait for something to happen. The core gives up at its own deadlines; this
 /// is for what it gave up.
 const USUAL: Duration = Duration::from_secs(30);
+
+/// How many services are removed at once.
+const AT_ONCE: usize = 16;
 
 /// How long servers may be late with an answer that they wait with, beside a sixteenth of the time.
 const LATE: Duration = Duration::from_secs(10);
@@ -46,6 +51,8 @@ impl Cluster {
                 max_wait,
             } => self.pull(token, &ids, newer_than, max_wait).await,
             Call::ReportAllocs(reports) => self.report(token, &reports).await,
+            Call::RegisterServices(services) => self.register_services(token, &services).await,
+            Call::RemoveServices(services) => self.remove_services(token, &services).await,
         };
         made.map_err(|error| CallError {
             kind: kind(&error),
@@ -167,6 +174,54 @@ impl Cluster {
         };
         self.0.client.call(&request, USUAL).await?;
         Ok(Answer::ReportsKept)
+    }
+
+    async fn register_services(
+        &self,
+        auth_token: Secret,
+        services: &[Arc<ServiceInstance>],
+    ) -> Result<Answer, Error> {
+        let node = self.id();
+        let services = services.iter().map(|it| service::of(it, &node));
+        let request = ServiceRegistrationUpsert {
+            auth_token,
+            region: self.region(),
+            services: services.collect(),
+            ..ServiceRegistrationUpsert::default()
+        };
+        self.0.client.call(&request, USUAL).await?;
+        Ok(Answer::ServicesRegistered)
+    }
+
+    /// Servers take one at a time. The first failure ends it: what was not removed is asked for again.
+    async fn remove_services(
+        &self,
+        auth_token: Secret,
+        services: &[Arc<ServiceInstance>],
+    ) -> Result<Answer, Error> {
+        let remove = |service: &Arc<ServiceInstance>| ServiceRegistrationDeleteById {
+            auth_token: auth_token.clone(),
+            id: service.id.to_string(),
+            namespace: service.job.namespace.to_string(),
+            region: self.region(),
+            ..ServiceRegistrationDeleteById::default()
+        };
+        let calls = services.iter().map(remove);
+        let calls: Vec<_> = calls.map(|one| self.remove_service(one)).collect();
+        let calls = stream::iter(calls).buffer_unordered(AT_ONCE);
+        calls.try_collect::<()>().await?;
+        Ok(Answer::ServicesRemoved)
+    }
+
+    async fn remove_service(&self, request: ServiceRegistrationDeleteById) -> Result<(), Error> {
+        let removed = self.0.client.call(&request, USUAL).await;
+        match removed {
+            Ok(_) => Ok(()),
+            Err(error) if error.server_error_kind() == Some(ServerErrorKind::UnknownService) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

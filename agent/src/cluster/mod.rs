@@ -10,6 +10,7 @@
 //! | [`node`] | the node as it registers |
 //! | [`placed`], [`job`] | an allocation that servers placed here, and its job |
 //! | [`report`] | what became of allocations, and events of the node |
+//! | [`service`] | a service of an allocation |
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
@@ -18,6 +19,7 @@ mod job;
 mod node;
 mod placed;
 mod report;
+mod service;
 #[cfg(test)]
 mod tests;
 

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use drover_core::cluster::{AllocReport, ClientNode, PlacedAlloc};
-use drover_core::ids::AllocId;
+use drover_core::cluster::{AllocReport, ClientNode, PlacedAlloc, ServiceInstance};
+use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::processors::{Core, Processors};
 use drover_rpc::msgpack::{decode, end_of};
 use drover_rpc::types::query::Allocations;
 
-use super::{node, placed, report};
+use super::{node, placed, report, service};
 
 /// The allocations of a recording, in which each reply follows its header.
 fn recorded() -> Vec<PlacedAlloc> {
@@ -126,4 +126,26 @@ fn report_says_what_became_of_alloc() {
     assert_eq!(update.client_status, "failed");
     assert_eq!(update.task_states["t"].state, "pending");
     assert_eq!(update.deployment_status, None);
+}
+
+#[test]
+fn service_is_sent_with_all_that_servers_list() {
+    let here = ServiceInstance {
+        id: "_nomad-task-a-t-web-http".into(),
+        name: "web".to_owned(),
+        job: JobKey::local("job"),
+        datacenter: "dc1".to_owned(),
+        alloc: AllocId(7),
+        task: Some("t".into()),
+        tags: vec!["tag".to_owned()],
+        address: "10.0.0.9".to_owned(),
+        port: 8080,
+    };
+    let sent = service::of(&here, "node");
+    assert_eq!(sent.id, "_nomad-task-a-t-web-http");
+    assert_eq!((&*sent.service_name, &*sent.namespace), ("web", "default"));
+    assert_eq!((&*sent.job_id, &*sent.node_id), ("job", "node"));
+    assert_eq!(sent.alloc_id, AllocId(7).to_string());
+    assert_eq!((&*sent.address, sent.port), ("10.0.0.9", 8080));
+    assert_eq!((&*sent.datacenter, sent.tags), ("dc1", here.tags));
 }

@@ -46,9 +46,15 @@ impl Lone {
     }
 
     /// The agent dies, and another one goes on.
-    pub fn next_agent(mut self) -> Lone {
+    pub fn next_agent(self) -> Lone {
+        self.next_agent_after(|| ())
+    }
+
+    /// The same, and something happens while there is none.
+    pub fn next_agent_after(mut self, meanwhile: impl FnOnce()) -> Lone {
         let addr = self.agent.addr.clone();
         self.agent.kill_9();
+        meanwhile();
         let config = self.config.as_ref().and_then(|file| file.to_str());
         let options: Vec<&str> = config
             .into_iter()

@@ -112,6 +112,7 @@ impl View<'_> {
             | Phase::Starting(_)
             | Phase::Recovering(_)
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_) => waits(),

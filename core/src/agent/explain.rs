@@ -428,6 +428,7 @@ fn then(wait: TaskWait) -> &'static str {
         TaskWait::Start => "it runs; without an answer in time the start failed",
         TaskWait::Recovery => "it runs on if it is found, else its restart policy decides",
         TaskWait::ShutdownDelay => "it is asked to end",
+        TaskWait::Deregistration => "it is asked to end, also if servers do not answer in time",
         TaskWait::Exit => "it is killed",
         TaskWait::Destroy => {
             "what follows its end is decided; a driver that is silent is asked again"

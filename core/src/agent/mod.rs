@@ -540,6 +540,12 @@ impl Agent {
         let before = alloc.record().clone();
         let had_remains = alloc.unclean;
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
+        if before.of_servers {
+            self.note_services(now, id);
+        }
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return;
+        };
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
         let cleaned = had_remains && !alloc.unclean;
         let concerns_job = cleaned || affects_job(&before, alloc.record());

@@ -63,6 +63,8 @@ pub enum ServersWait {
     Allocations,
     /// To have told what became of allocations.
     Reports,
+    /// To have told which services there are.
+    Services,
 }
 
 /// What a job waits for.
@@ -110,6 +112,8 @@ pub enum TaskWait {
     Recovery,
     /// The end of its shutdown delay.
     ShutdownDelay,
+    /// The removal of its services at the servers of the cluster.
+    Deregistration,
     /// The exit of its process.
     Exit,
     /// The driver, to destroy what is left of a launch.
@@ -162,6 +166,7 @@ impl fmt::Display for ServersWait {
             ServersWait::Heartbeat => "an answer of the servers to its heartbeat",
             ServersWait::Allocations => "the allocations that the servers placed on it",
             ServersWait::Reports => "an answer of the servers to what became of allocations",
+            ServersWait::Services => "an answer of the servers to which services there are",
         })
     }
 }
@@ -205,6 +210,7 @@ impl fmt::Display for TaskWait {
             TaskWait::Start => "the driver's start",
             TaskWait::Recovery => "the driver's search for its launch",
             TaskWait::ShutdownDelay => "the end of its shutdown delay",
+            TaskWait::Deregistration => "its services to be removed at the servers",
             TaskWait::Exit => "its process to exit",
             TaskWait::Destroy => "the driver to destroy its launch",
             TaskWait::RestartDelay => "the end of its restart delay",
@@ -324,6 +330,7 @@ pub(super) fn of_task(task: &TaskRunner) -> Option<TaskWait> {
         TaskPhase::Starting(_) => Some(TaskWait::Start),
         TaskPhase::Recovering(_) => Some(TaskWait::Recovery),
         TaskPhase::Delaying(_) => Some(TaskWait::ShutdownDelay),
+        TaskPhase::Deregistering(_) => Some(TaskWait::Deregistration),
         TaskPhase::Stopping(_) => Some(TaskWait::Exit),
         TaskPhase::Cleaning(_) => Some(TaskWait::Destroy),
         TaskPhase::Pausing(_) => Some(TaskWait::RestartDelay),

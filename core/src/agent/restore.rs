@@ -192,10 +192,14 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
     let placed = placed.map(|(id, one)| (Key::Placed(*id), Record::Placed(one.clone())));
     let reported = saved.reported.iter();
     let reported = reported.map(|(id, one)| (Key::Reported(*id), Record::Reported(one.clone())));
+    let announced = saved.announced.iter();
+    let announced =
+        announced.map(|(id, one)| (Key::Announced(*id), Record::Announced(one.clone())));
     meta.chain(node)
         .chain(server)
         .chain(placed)
         .chain(reported)
+        .chain(announced)
         .chain(volumes)
         .chain(namespaces)
         .chain(jobs)

@@ -103,7 +103,9 @@ fn serves_group(task: &TaskRunner) -> bool {
         | Phase::Running
         | Phase::Cleaning(_)
         | Phase::Pausing(_) => true,
-        Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Dead(_) => false,
+        Phase::Delaying(_) | Phase::Deregistering(_) | Phase::Stopping { .. } | Phase::Dead(_) => {
+            false
+        }
     };
     goes_on && task.state().started_at.is_some() && !task.is_ending()
 }

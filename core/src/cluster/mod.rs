@@ -18,6 +18,7 @@ use crate::ids::AllocId;
 use crate::model::drain::Eligibility;
 use crate::model::node::NodeEvent;
 use crate::model::secret::Secret;
+pub use crate::model::service_instance::ServiceInstance;
 use crate::time::Span;
 
 /// By what servers know who calls.
@@ -62,6 +63,10 @@ pub enum Call {
     },
     /// To know what became of allocations.
     ReportAllocs(Vec<Arc<AllocReport>>),
+    /// To have these services as they are now; what else they have stays.
+    RegisterServices(Vec<Arc<ServiceInstance>>),
+    /// To have these services no more. One that they do not have is removed.
+    RemoveServices(Vec<Arc<ServiceInstance>>),
 }
 
 impl Call {
@@ -74,6 +79,8 @@ impl Call {
             Call::WatchAllocs { .. } => CallKind::WatchAllocs,
             Call::PullAllocs { .. } => CallKind::PullAllocs,
             Call::ReportAllocs(_) => CallKind::ReportAllocs,
+            Call::RegisterServices(_) => CallKind::RegisterServices,
+            Call::RemoveServices(_) => CallKind::RemoveServices,
         }
     }
 }
@@ -93,6 +100,10 @@ pub enum CallKind {
     PullAllocs,
     /// [`Call::ReportAllocs`].
     ReportAllocs,
+    /// [`Call::RegisterServices`].
+    RegisterServices,
+    /// [`Call::RemoveServices`].
+    RemoveServices,
 }
 
 impl CallKind {
@@ -105,6 +116,8 @@ impl CallKind {
             CallKind::WatchAllocs => "watch of allocations",
             CallKind::PullAllocs => "pull of allocations",
             CallKind::ReportAllocs => "report of allocations",
+            CallKind::RegisterServices => "registration of services",
+            CallKind::RemoveServices => "removal of services",
         }
     }
 }
@@ -124,6 +137,10 @@ pub enum Answer {
     Pulled(PulledAllocs),
     /// To a report.
     ReportsKept,
+    /// To a registration of services.
+    ServicesRegistered,
+    /// To a removal of services.
+    ServicesRemoved,
 }
 
 impl Answer {
@@ -136,6 +153,8 @@ impl Answer {
             Answer::Indexes(_) => CallKind::WatchAllocs,
             Answer::Pulled(_) => CallKind::PullAllocs,
             Answer::ReportsKept => CallKind::ReportAllocs,
+            Answer::ServicesRegistered => CallKind::RegisterServices,
+            Answer::ServicesRemoved => CallKind::RemoveServices,
         }
     }
 }

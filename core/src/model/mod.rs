@@ -46,6 +46,7 @@ pub mod scaling;
 pub mod scheduler;
 pub mod secret;
 pub mod service;
+pub mod service_instance;
 pub mod submission;
 pub mod task;
 pub mod template;

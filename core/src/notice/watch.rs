@@ -87,7 +87,8 @@ impl Watch {
                     | Key::Namespace(_)
                     | Key::Server
                     | Key::Placed(_)
-                    | Key::Reported(_),
+                    | Key::Reported(_)
+                    | Key::Announced(_),
                     _,
                 ) => {}
             }

@@ -9,6 +9,7 @@
 //! - **Allocations** that servers placed here are watched and pulled ([`watch`]), and what became of them is reported
 //!   ([`reports`]). What is done with them is decided in `agent/cluster/allocs.rs`. Those whose groups say so end when
 //!   servers are out of reach for too long.
+//! - **Services** of those are registered at the servers and removed there ([`services`]).
 //! - **Credentials.** A node that was never registered has none; then it is known by its secret, until servers sign an
 //!   identity for it. Where servers refuse what it has, it is registered without.
 //! - **The servers** are those of the last reply. They are handed on when they changed, and a reply without any is a
@@ -21,6 +22,7 @@ pub mod node_events;
 pub mod registration;
 pub mod reports;
 mod retry;
+pub mod services;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +34,9 @@ use self::heartbeat::Heartbeat;
 use self::node_events::NodeEvents;
 use self::registration::Registration;
 use self::reports::{Reports, Sent};
+use self::services::Services;
 use self::watch::Watch;
+use crate::announced::{Announced, Instances};
 use crate::cluster::{
     AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, Credentials,
     NodeReply, PlacedAlloc,
@@ -81,6 +85,8 @@ pub enum ServerTimer {
     Watch,
     /// The servers are told what became of allocations.
     Reports,
+    /// The servers are told which services there are.
+    Services,
     /// An allocation is stopped, because the servers are out of reach.
     OutOfContact,
 }
@@ -92,6 +98,8 @@ pub struct News {
     pub placed: Vec<Arc<PlacedAlloc>>,
     /// Those that servers do not have any more.
     pub dropped: Vec<AllocId>,
+    /// Those of whose services they removed some.
+    pub deregistered: Vec<AllocId>,
 }
 
 /// The node's life in a cluster.
@@ -104,6 +112,7 @@ pub struct Server {
     events: NodeEvents,
     watch: Watch,
     reports: Reports,
+    services: Services,
     /// How many registrations began or ended.
     registrations: u64,
     /// Those that cannot be run, and why.
@@ -189,6 +198,7 @@ impl Server {
             Ok(answer) => {
                 self.last_error = None;
                 self.watch.wake(cx.now.at);
+                self.services.wake(cx.now.at);
                 self.succeeded(cx, answer)
             }
             Err(error) => {
@@ -208,6 +218,9 @@ impl Server {
             Answer::Indexes(round) => self.watch.on_indexes(cx, round),
             Answer::Pulled(pulled) => news.placed = self.watch.on_pulled(cx, pulled),
             Answer::ReportsKept => self.reports.acknowledge(cx),
+            Answer::ServicesRegistered | Answer::ServicesRemoved => {
+                news.deregistered = self.services.acknowledge(cx);
+            }
         }
         news
     }
@@ -222,6 +235,7 @@ impl Server {
             }
             CallKind::WatchAllocs | CallKind::PullAllocs => self.watch.failed(cx),
             CallKind::ReportAllocs => self.reports.failed(cx),
+            CallKind::RegisterServices | CallKind::RemoveServices => self.services.failed(cx),
         }
     }
 
@@ -242,6 +256,7 @@ impl Server {
         // An index without an identity says that the node counted as something else before.
         if was_late || reply.index > 0 && reply.identity.is_none() {
             self.reports.doubt_live(cx);
+            self.services.doubt_all(cx);
         }
         let sent = self.heartbeat.sent_at();
         self.heartbeat.acknowledge(now, reply.heartbeat_ttl);
@@ -291,6 +306,7 @@ impl Server {
                 self.heartbeat.forgotten();
                 self.watch.stop(cx);
                 self.reports.doubt_live(cx);
+                self.services.doubt_all(cx);
                 let pause = retry::up_to_twice(cx, registration::TAKES_EFFECT);
                 self.registration.forgotten(cx.now.at, pause);
             }
@@ -357,6 +373,12 @@ impl Server {
             let op = self.call(cx, call, blocking(max_wait));
             self.watch.pulls(op);
         }
+        if self.may_report()
+            && let Some(call) = self.services.due(cx)
+        {
+            let op = self.call(cx, call.clone(), CALL_TIMEOUT);
+            self.services.asked(now, op, &call);
+        }
     }
 
     /// The allocations that servers are to be told of now.
@@ -396,6 +418,19 @@ impl Server {
     /// Servers may have something else of an allocation than they acknowledged.
     pub fn doubt(&mut self, cx: &mut Cx<'_>, id: AllocId) {
         self.reports.doubt(cx, id);
+        self.services.doubt(cx, id);
+    }
+
+    /// An allocation has these services from now on, for servers to know.
+    pub fn note_services(&mut self, cx: &mut Cx<'_>, id: AllocId, services: Instances) {
+        self.services.note(cx, id, services);
+    }
+
+    /// Servers may have these services of an earlier life of the agent.
+    pub fn restore_services(&mut self, cx: &mut Cx<'_>, announced: Announced) {
+        let all: Vec<AllocId> = announced.allocs().collect();
+        cx.shared.announced = announced;
+        all.into_iter().for_each(|id| self.services.review(cx, id));
     }
 
     /// An allocation cannot be run.
@@ -444,6 +479,7 @@ impl Server {
     pub fn forget(&mut self, cx: &mut Cx<'_>, id: AllocId) {
         self.watch.forget(id);
         self.reports.forget(cx, id);
+        self.services.note(cx, id, Instances::new());
         self.refused.remove(&id);
         self.silence.remove(&id);
     }
@@ -459,7 +495,10 @@ impl Server {
             call,
         });
         match kind {
-            CallKind::Register | CallKind::ReportAllocs => cx.send_after_save(effect),
+            CallKind::Register
+            | CallKind::ReportAllocs
+            | CallKind::RegisterServices
+            | CallKind::RemoveServices => cx.send_after_save(effect),
             CallKind::Heartbeat
             | CallKind::EmitEvents
             | CallKind::WatchAllocs
@@ -472,6 +511,7 @@ impl Server {
     pub fn deadline(&self) -> Option<(Instant, ServerTimer)> {
         let events = self.events.deadline();
         let reports = self.reports.deadline();
+        let services = self.services.deadline();
         let silence = self.silence.values().min();
         let silence = silence.map(|most| self.last_contact() + *most);
         [
@@ -484,6 +524,10 @@ impl Server {
             ),
             (self.watch.deadline(), ServerTimer::Watch),
             (reports.filter(|_| self.may_report()), ServerTimer::Reports),
+            (
+                services.filter(|_| self.may_report()),
+                ServerTimer::Services,
+            ),
             (silence, ServerTimer::OutOfContact),
         ]
         .into_iter()
@@ -499,6 +543,7 @@ impl Server {
             self.events.awaited(),
             self.watch.awaited(),
             self.reports.awaited(),
+            self.services.awaited(),
         ];
         calls.into_iter().flatten()
     }
@@ -526,6 +571,11 @@ impl Server {
     /// What servers are told of them.
     pub fn reports(&self) -> &Reports {
         &self.reports
+    }
+
+    /// What servers are told of their services.
+    pub fn services(&self) -> &Services {
+        &self.services
     }
 
     /// All servers, as the last reply said; none before the first.
@@ -566,7 +616,12 @@ fn answered_kind(cx: &Cx<'_>, op: Op, result: &Result<Answer, CallError>) -> Opt
 fn worth_something(answer: Answer) -> Result<Answer, CallError> {
     let names_none = match &answer {
         Answer::Registered(reply) | Answer::Heartbeat(reply) => reply.servers.is_empty(),
-        Answer::EventsKept | Answer::Indexes(_) | Answer::Pulled(_) | Answer::ReportsKept => false,
+        Answer::EventsKept
+        | Answer::Indexes(_)
+        | Answer::Pulled(_)
+        | Answer::ReportsKept
+        | Answer::ServicesRegistered
+        | Answer::ServicesRemoved => false,
     };
     match names_none {
         true => Err(CallError {

@@ -134,8 +134,12 @@ impl Reports {
         }
         self.due = (!self.changed.is_empty()).then_some(cx.now.at + TICK);
         let known = |one: &Sent| self.acknowledged.get(&one.0.id);
-        let is_news = |one: &Sent| !known(one).is_some_and(|known| known.has(&one.0, one.1));
-        reports.into_iter().filter(is_news).collect()
+        let is_known = |one: &Sent| known(one).is_some_and(|known| known.has(&one.0, one.1));
+        let (same, news): (Vec<Sent>, Vec<Sent>) = reports.into_iter().partition(is_known);
+        for (report, index) in same {
+            self.remember(cx, report, index);
+        }
+        news
     }
 
     pub(super) fn asked(&mut self, now: Instant, op: Op, sent: Vec<Sent>) {

@@ -37,7 +37,7 @@ use crate::store::namespace::NamespaceRecord;
 use crate::store::node::NodeRecord;
 use crate::store::periodic::PeriodicRecord;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
-use crate::store::server::{PlacedRecord, ReportedRecord, ServerRecord};
+use crate::store::server::{AnnouncedRecord, PlacedRecord, ReportedRecord, ServerRecord};
 use crate::store::volume::VolumeRecord;
 
 pub mod collected;
@@ -96,6 +96,8 @@ pub enum Key {
     Placed(AllocId),
     /// What servers acknowledged last of an allocation.
     Reported(AllocId),
+    /// The services of an allocation that servers may have.
+    Announced(AllocId),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -136,6 +138,8 @@ pub enum Record {
     Placed(Arc<PlacedRecord>),
     /// What servers acknowledged last of an allocation.
     Reported(Arc<ReportedRecord>),
+    /// The services of an allocation that servers may have.
+    Announced(Arc<AnnouncedRecord>),
 }
 
 /// What concerns the node as a whole.
@@ -211,6 +215,9 @@ pub struct Saved {
     /// What servers acknowledged last of allocations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reported: BTreeMap<AllocId, Arc<ReportedRecord>>,
+    /// The services of allocations that servers may have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub announced: BTreeMap<AllocId, Arc<AnnouncedRecord>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -235,6 +242,11 @@ impl Saved {
                 Record::Reported(reported) => {
                     if let Key::Reported(id) = key {
                         saved.reported.insert(id, reported);
+                    }
+                }
+                Record::Announced(announced) => {
+                    if let Key::Announced(id) = key {
+                        saved.announced.insert(id, announced);
                     }
                 }
                 Record::Volume(volume) => {

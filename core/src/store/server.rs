@@ -1,5 +1,6 @@
 //! What must outlive the agent of the node's life in a cluster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use crate::model::alloc::ClientStatus;
 use crate::model::drain::Eligibility;
 use crate::model::job::Job;
 use crate::model::secret::Secret;
+use crate::model::service_instance::ServiceInstance;
 
 /// What the servers know of this node, as far as the next agent has to know it: not what was registered, which is
 /// registered again, and not the servers, of which the configuration names some.
@@ -41,4 +43,22 @@ pub struct ReportedRecord {
     pub modify_index: u64,
     /// Its status then.
     pub status: ClientStatus,
+}
+
+/// The services of an allocation that servers may have, by their ids: what was sent before is remembered before it is
+/// sent, so that nothing of it stays there for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AnnouncedRecord {
+    /// The services.
+    pub services: BTreeMap<Arc<str>, Announcement>,
+}
+
+/// A service that servers may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Announcement {
+    /// As it was sent last.
+    pub instance: Arc<ServiceInstance>,
+    /// Whether servers acknowledged that, and nothing speaks against it since.
+    pub acknowledged: bool,
 }

@@ -82,6 +82,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
@@ -142,6 +143,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
@@ -171,6 +173,7 @@ impl TaskRunner {
             | Phase::Starting(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
@@ -211,6 +214,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_) => {
                 let is_saved = self
@@ -254,6 +258,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => cx.count_stale(),
@@ -290,6 +295,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Pausing(_) => cx.count_stale(),
         }
@@ -322,6 +328,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)

@@ -59,6 +59,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)

@@ -42,6 +42,8 @@ pub enum Phase {
     Running,
     /// It is about to be asked to end, when its shutdown delay is over.
     Delaying(Instant),
+    /// It is about to be asked to end, when the servers of the cluster have removed its services; then at the latest.
+    Deregistering(Instant),
     /// It was asked to end, and gets this much time.
     Stopping(Stop),
     /// Its process is over, or ended by force now; its remains are garbage-collected.
@@ -66,6 +68,8 @@ pub enum Stop {
 pub enum TaskTimer {
     /// The shutdown delay is over.
     ShutdownDelay,
+    /// It is not waited any longer for servers to remove its services.
+    Deregistration,
     /// The grace is over.
     KillGrace,
     /// The driver is asked again to destroy what is left.
@@ -303,6 +307,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_) => false,
@@ -370,6 +375,7 @@ impl TaskRunner {
             | Phase::Starting(_)
             | Phase::Recovering(_)
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Pausing(_) => {}
         }

@@ -11,6 +11,9 @@ use crate::model::event::{EventType, TaskEvent};
 use crate::operations::Purpose;
 use crate::time::Span;
 
+/// How long a task runs on for servers that do not answer that its services are gone.
+const PATIENCE: Span = Span::secs(5);
+
 impl TaskRunner {
     /// The task shall end for good. Asking again changes nothing.
     pub fn kill(&mut self, cx: &mut Cx<'_>, kill: Kill) {
@@ -48,7 +51,11 @@ impl TaskRunner {
                 cx.shared.operations.shorten_deadline(cx.now.at, *op, grace);
             }
             Phase::Running => self.begin_stop(cx, with_delay),
-            Phase::Delaying(_) | Phase::Stopping(_) | Phase::Cleaning(_) | Phase::Dead(_) => {}
+            Phase::Delaying(_)
+            | Phase::Deregistering(_)
+            | Phase::Stopping(_)
+            | Phase::Cleaning(_)
+            | Phase::Dead(_) => {}
         }
     }
 
@@ -94,6 +101,7 @@ impl TaskRunner {
             Phase::Waiting
             | Phase::Preparing(_)
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
@@ -131,7 +139,26 @@ impl TaskRunner {
         self.ask_to_stop(cx);
     }
 
+    /// Asks it to end when its services are gone at the servers of the cluster: nobody is sent to one that ends.
     pub(super) fn ask_to_stop(&mut self, cx: &mut Cx<'_>) {
+        let key = &self.spec.key;
+        match cx.shared.announced.may_have(key) {
+            true => self.phase = Phase::Deregistering(cx.now.at + PATIENCE),
+            false => self.send_stop(cx),
+        }
+    }
+
+    /// Its services may be gone at the servers. Returns whether it was asked to end for that.
+    pub fn end_deregistered(&mut self, cx: &mut Cx<'_>) -> bool {
+        let waits = matches!(self.phase, Phase::Deregistering(_));
+        let over = waits && !cx.shared.announced.holds_up(&self.spec.key);
+        if over {
+            self.send_stop(cx);
+        }
+        over
+    }
+
+    pub(super) fn send_stop(&mut self, cx: &mut Cx<'_>) {
         let Some(launch) = self.launch_id() else {
             return;
         };

@@ -133,6 +133,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
@@ -315,6 +316,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)

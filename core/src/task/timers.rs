@@ -21,6 +21,7 @@ impl TaskRunner {
             | Phase::Running
             | Phase::Stopping(Stop::Asked(_)) => None,
             Phase::Delaying(until) => Some((*until, TaskTimer::ShutdownDelay)),
+            Phase::Deregistering(until) => Some((*until, TaskTimer::Deregistration)),
             Phase::Stopping(Stop::Sent(until)) => Some((*until, TaskTimer::KillGrace)),
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 destroyer.deadline().map(|at| (at, TaskTimer::Destroy))
@@ -41,6 +42,7 @@ impl TaskRunner {
         let now = cx.now.at;
         match &mut self.phase {
             Phase::Delaying(until) if *until <= now => self.ask_to_stop(cx),
+            Phase::Deregistering(until) if *until <= now => self.send_stop(cx),
             Phase::Stopping(Stop::Sent(until)) if *until <= now => self.clean_up(cx),
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => destroyer.handle_timeout(now),
             Phase::Pausing(until) if *until <= now => self.phase = Phase::Waiting,
@@ -50,6 +52,7 @@ impl TaskRunner {
             | Phase::Starting(_)
             | Phase::Recovering(_)
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Stopping(_)
             | Phase::Pausing(_) => {}
         }
@@ -114,6 +117,7 @@ impl TaskRunner {
             | Phase::Waiting
             | Phase::Running
             | Phase::Delaying(_)
+            | Phase::Deregistering(_)
             | Phase::Pausing(_) => None,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::world::Process;
 use drover_core::agent::{Agent, Input};
-use drover_core::cluster::{AllocReport, Answer, Call, CallErrorKind, ClientNode};
-use drover_core::ids::AllocId;
+use drover_core::cluster::{AllocReport, Answer, Call, CallErrorKind, ClientNode, ServiceInstance};
+use drover_core::ids::{AllocId, TaskKey};
 use drover_core::input::ServerInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::op::Op;
@@ -32,6 +32,11 @@ pub(crate) struct Checks {
     counts_until: Option<Instant>,
     /// What servers acknowledged, and when.
     kept: BTreeMap<AllocId, (Instant, Arc<AllocReport>)>,
+    /// The services that servers acknowledged, and when.
+    services: BTreeMap<Arc<str>, (Instant, Arc<ServiceInstance>)>,
+    /// How many services were sent, and in how many calls.
+    pub(crate) services_sent: usize,
+    pub(crate) service_calls: u64,
     /// How often each was started.
     pub(crate) starts: BTreeMap<AllocId, u64>,
     pub(crate) reports: u64,
@@ -53,6 +58,7 @@ impl Checks {
     pub(crate) fn agent_died(&mut self, now: Instant) {
         // What was acknowledged just now may not have been saved.
         self.kept.retain(|_, (at, _)| now - *at > Span::secs(1));
+        self.services.retain(|_, (at, _)| now - *at > Span::secs(1));
     }
 
     pub(crate) fn agent_started(&mut self) {
@@ -119,6 +125,8 @@ impl Checks {
                 self.registered = None;
             }
             Call::ReportAllocs(reports) => self.reported(now, reports),
+            Call::RegisterServices(services) => self.registers(now, services),
+            Call::RemoveServices(services) => self.removes(now, services),
             Call::WatchAllocs { .. } | Call::PullAllocs { .. } => {}
             Call::EmitEvents(events) => {
                 if events.is_empty() || events.len() > 10 {
@@ -178,10 +186,15 @@ impl Checks {
                 let kept = reports.into_iter().map(|it| (it.id, (now, it)));
                 self.kept.extend(kept);
             }
+            (Call::RegisterServices(services), Ok(_)) => {
+                let kept = services.into_iter().map(|it| (it.id.clone(), (now, it)));
+                self.services.extend(kept);
+            }
             (Call::PullAllocs { .. }, Ok(Answer::Pulled(pulled))) => {
                 for alloc in &pulled.allocs {
                     if alloc.client_status == ClientStatus::Unknown {
                         self.kept.remove(&alloc.id);
+                        self.services.retain(|_, (_, it)| it.alloc != alloc.id);
                         self.doubt_asked(|id| id == alloc.id);
                     }
                 }
@@ -191,7 +204,9 @@ impl Checks {
                 | Call::EmitEvents(_)
                 | Call::WatchAllocs { .. }
                 | Call::PullAllocs { .. }
-                | Call::ReportAllocs(_),
+                | Call::ReportAllocs(_)
+                | Call::RegisterServices(_)
+                | Call::RemoveServices(_),
                 _,
             ) => {}
         }
@@ -261,9 +276,54 @@ impl Checks {
         }
     }
 
+    fn registers(&mut self, now: Instant, services: &[Arc<ServiceInstance>]) {
+        self.service_call(now, services);
+        for service in services {
+            let known = self.services.remove(&service.id);
+            if known.is_some_and(|(_, known)| known == *service) {
+                self.says(format!("registered again at {now:?}: {service:?}"));
+            }
+        }
+    }
+
+    fn removes(&mut self, now: Instant, services: &[Arc<ServiceInstance>]) {
+        self.service_call(now, services);
+        for service in services {
+            self.services.remove(&service.id);
+        }
+    }
+
+    fn service_call(&mut self, now: Instant, services: &[Arc<ServiceInstance>]) {
+        self.service_calls += 1;
+        self.services_sent += services.len();
+        if services.is_empty() {
+            self.says(format!("no services in a call at {now:?}"));
+        }
+        let is_one = |it: &Call| matches!(it, Call::RegisterServices(_) | Call::RemoveServices(_));
+        if self.open.values().any(is_one) {
+            self.says(format!("two calls about services at {now:?}"));
+        }
+    }
+
+    /// A task is asked to end, while servers have these services.
+    pub(crate) fn asked_to_end<'a>(
+        &mut self,
+        task: &TaskKey,
+        mut services: impl Iterator<Item = &'a Arc<ServiceInstance>>,
+    ) {
+        let of_it = |it: &&Arc<ServiceInstance>| {
+            let of_task = it.task.as_ref().is_none_or(|of| *of == task.task);
+            it.alloc == task.alloc && of_task
+        };
+        if let Some(left) = services.find(of_it) {
+            self.says(format!("{task:?} is asked to end, and there is {left:?}"));
+        }
+    }
+
     /// Servers may have given up what they had.
     fn doubt(&mut self) {
         self.kept.clear();
+        self.services.clear();
         self.doubt_asked(|_| true);
     }
 
@@ -272,6 +332,9 @@ impl Checks {
         for call in self.open.values_mut() {
             if let Call::ReportAllocs(reports) = call {
                 reports.retain(|it| !which(it.id));
+            }
+            if let Call::RegisterServices(services) = call {
+                services.retain(|it| !which(it.alloc));
             }
         }
     }

@@ -5,4 +5,5 @@ mod allocs;
 mod checks;
 mod life;
 mod servers;
+mod services;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drover_core::cluster::{
     AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
-    NodeReply, PlacedAlloc, PulledAllocs,
+    NodeReply, PlacedAlloc, PulledAllocs, ServiceInstance,
 };
 use drover_core::cx::Rng;
 use drover_core::ids::AllocId;
@@ -77,6 +77,8 @@ pub(crate) struct Servers {
     pub(crate) allocs: BTreeMap<AllocId, Alloc>,
     /// Those that a reply ever named in full.
     pub(crate) sent: BTreeSet<AllocId>,
+    /// The services that are registered.
+    pub(crate) services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
     pub(crate) index: u64,
     past: Vec<Past>,
     waiting: Vec<Waiting>,
@@ -119,6 +121,7 @@ impl Servers {
             losses: 0,
             allocs: BTreeMap::new(),
             sent: BTreeSet::new(),
+            services: BTreeMap::new(),
             index: 1,
             past: Vec::new(),
             waiting: Vec::new(),
@@ -168,6 +171,7 @@ impl Servers {
     pub(crate) fn collect(&mut self, now: Instant, id: AllocId) {
         self.changed(now);
         self.allocs.remove(&id);
+        self.services.retain(|_, it| it.alloc != id);
     }
 
     /// When something happens here by itself.
@@ -187,6 +191,10 @@ impl Servers {
         {
             self.losses += 1;
             known.ready = false;
+            // As of one that is down; one that is only disconnected keeps them.
+            if dice(&mut self.rng, 2) == 0 {
+                self.services.clear();
+            }
             for id in self.allocs.keys().copied().collect::<Vec<_>>() {
                 let live = |it: &Alloc| !it.placed.client_status.is_terminal();
                 if self.allocs.get(&id).is_some_and(live) {
@@ -293,6 +301,7 @@ impl Servers {
         self.changed(now);
         if dice(&mut self.rng, 2) == 0 {
             self.allocs.clear();
+            self.services.clear();
         }
     }
 
@@ -378,6 +387,20 @@ impl Servers {
                 }
                 Some(_) | None => Err(error(CallErrorKind::Other)),
             },
+            Call::RegisterServices(_) | Call::RemoveServices(_) if self.known.is_none() => {
+                Err(error(CallErrorKind::PermissionDenied))
+            }
+            Call::RegisterServices(services) => {
+                let services = services.into_iter().map(|it| (it.id.clone(), it));
+                self.services.extend(services);
+                Ok(Answer::ServicesRegistered)
+            }
+            Call::RemoveServices(services) => {
+                for service in services {
+                    self.services.remove(&service.id);
+                }
+                Ok(Answer::ServicesRemoved)
+            }
         }
     }
 
@@ -406,6 +429,9 @@ impl Servers {
         for report in reports {
             if let Some(alloc) = self.allocs.get_mut(&report.id) {
                 alloc.placed.client_status = report.status;
+                if report.status.is_terminal() {
+                    self.services.retain(|_, it| it.alloc != report.id);
+                }
                 alloc.reported = Some(report);
             }
         }

@@ -68,10 +68,14 @@ pub(crate) struct World {
     pub(crate) unreachable: bool,
     /// Whether no report reaches them.
     pub(crate) reports_lost: bool,
+    /// Whether no call about services reaches them.
+    pub(crate) services_lost: bool,
     /// How long the answers to reports take.
     pub(crate) slow_reports: Span,
     /// How long a process takes to end.
     pub(crate) slow_exit: Span,
+    /// Whether servers have no service of a task any more when it is asked to end.
+    pub(crate) orderly: bool,
 }
 
 /// One of `of`.
@@ -98,8 +102,10 @@ impl World {
             calm: false,
             unreachable: false,
             reports_lost: false,
+            services_lost: false,
             slow_reports: Span::ZERO,
             slow_exit: Span::ZERO,
+            orderly: false,
         };
         world.start();
         world
@@ -134,8 +140,21 @@ impl World {
     pub(crate) fn crash(&mut self, back: Span) {
         if self.agent.take().is_some() {
             self.driver = None;
+            self.hasten_calls();
             self.checks.agent_died(self.now);
             self.later(back, Event::Start);
+        }
+    }
+
+    /// What a dead agent had sent arrives now or never: its connection ends with it. Else it would come after what the
+    /// next agent says.
+    fn hasten_calls(&mut self) {
+        let is_call = |event: &Event| matches!(event, Event::Call(..));
+        let under_way = self.events.extract_if(.., |_, event| is_call(event));
+        for event in under_way.map(|(_, event)| event).collect::<Vec<_>>() {
+            if dice(&mut self.rng, 2) == 0 {
+                self.later(Span::ZERO, event);
+            }
         }
     }
 
@@ -376,6 +395,10 @@ impl World {
                 }
             }
             DriverEffect::Stop(request::Stop { op, launch, .. }) => {
+                if self.orderly {
+                    let services = self.servers.services.values();
+                    self.checks.asked_to_end(&task, services);
+                }
                 let mut after = self.slow_exit;
                 if !self.calm {
                     after = [0, 300, 3000].map(Span::millis)[self.pick(3)];
@@ -405,6 +428,8 @@ impl World {
         self.checks.call(self.now, calm, op, &call);
         let lost = self.unreachable
             || self.reports_lost && matches!(call, Call::ReportAllocs(_))
+            || self.services_lost
+                && matches!(call, Call::RegisterServices(_) | Call::RemoveServices(_))
             || !self.calm && dice(&mut self.rng, 100) < self.servers.trouble.lost;
         if lost {
             // Half of them are never heard of again.

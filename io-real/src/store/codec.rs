@@ -47,6 +47,7 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Server => "server".to_owned(),
         Key::Placed(id) => format!("placed/{id}"),
         Key::Reported(id) => format!("reported/{id}"),
+        Key::Announced(id) => format!("announced/{id}"),
         Key::Volume(id) => format!("volume/{id}"),
         Key::Namespace(name) => format!("namespace/{name}"),
         Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
@@ -72,6 +73,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Server(record) => serde_json::to_vec(record),
         Record::Placed(record) => serde_json::to_vec(record),
         Record::Reported(record) => serde_json::to_vec(record),
+        Record::Announced(record) => serde_json::to_vec(record),
         Record::Volume(record) => serde_json::to_vec(record),
         Record::Namespace(record) => serde_json::to_vec(record),
     };
@@ -90,6 +92,7 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("server", None) => Key::Server,
         ("placed", None) => Key::Placed(rest.parse().map_err(id_error)?),
         ("reported", None) => Key::Reported(rest.parse().map_err(id_error)?),
+        ("announced", None) => Key::Announced(rest.parse().map_err(id_error)?),
         ("namespace", None) => Key::Namespace(rest.into()),
         ("volume", None) => Key::Volume(rest.parse().map_err(id_error)?),
         ("job", Some((namespace, id))) => Key::Job(JobKey {
@@ -167,6 +170,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Server => Record::Server(json(value)?),
         Key::Placed(_) => Record::Placed(json(value)?),
         Key::Reported(_) => Record::Reported(json(value)?),
+        Key::Announced(_) => Record::Announced(json(value)?),
         Key::Volume(_) => Record::Volume(json(value)?),
         Key::Namespace(_) => Record::Namespace(json(value)?),
     })

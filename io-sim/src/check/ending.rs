@@ -53,6 +53,7 @@ fn is_busy(task: &TaskRunner) -> bool {
         | Phase::Recovering(_)
         | Phase::Running
         | Phase::Delaying(_)
+        | Phase::Deregistering(_)
         | Phase::Pausing(_) => false,
     }
 }

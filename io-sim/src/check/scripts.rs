@@ -35,6 +35,7 @@ pub(super) fn runs_until_now(agent: &Agent, world: &World, task: &TaskRunner) ->
         | Phase::Preparing(_)
         | Phase::Starting(_)
         | Phase::Recovering(_)
+        | Phase::Deregistering(_)
         | Phase::Cleaning(_)
         | Phase::Pausing(_)
         | Phase::Dead(_) => false,

@@ -225,9 +225,10 @@ impl Checker {
             Phase::Waiting | Phase::Preparing(_) | Phase::Starting(_) | Phase::Pausing(_) => {
                 state.state == TaskLife::Pending && state.finished_at.is_none()
             }
-            Phase::Recovering(_) | Phase::Delaying(_) | Phase::Cleaning(_) => {
-                state.state != TaskLife::Dead
-            }
+            Phase::Recovering(_)
+            | Phase::Delaying(_)
+            | Phase::Deregistering(_)
+            | Phase::Cleaning(_) => state.state != TaskLife::Dead,
         };
         self.holds(Property::TaskStateMatchesPhase, fits, || {
             format!("{:?} {:?} {:?}", task.spec().key, task.phase(), state.state)

@@ -258,7 +258,7 @@ impl Checker {
         };
         let runs = matches!(
             task.phase(),
-            Phase::Running | Phase::Delaying(_) | Phase::Stopping(_)
+            Phase::Running | Phase::Delaying(_) | Phase::Deregistering(_) | Phase::Stopping(_)
         );
         let wanted = waits == waits_of(task);
         self.holds(Property::StopRunsNoUpdateHook, !runs || !wanted, || {

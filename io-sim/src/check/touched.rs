@@ -128,6 +128,7 @@ impl Touched {
             | Key::Namespace(_)
             | Key::Server
             | Key::Reported(_)
+            | Key::Announced(_)
             | Key::Variable(_) => None,
         }));
     }

@@ -163,6 +163,7 @@ fn waits(task: &TaskRunner) -> bool {
         | Phase::Starting(_)
         | Phase::Recovering(_)
         | Phase::Delaying(_)
+        | Phase::Deregistering(_)
         | Phase::Stopping(_)
         | Phase::Cleaning(_)
         | Phase::Pausing(_) => true,

@@ -256,6 +256,7 @@ impl Sim {
             | Record::Reported(_)
             | Record::Disk(_)
             | Record::Submission(_)
+            | Record::Announced(_)
             | Record::Alloc(_) => None,
         });
         let allocs = self.view().into_iter().flat_map(|view| view.allocs());

@@ -243,6 +243,7 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Server, _) => "the node in its cluster".to_owned(),
         (Key::Placed(id), _) => format!("placement of {}", names.alloc(*id)),
         (Key::Reported(id), _) => format!("report of {}", names.alloc(*id)),
+        (Key::Announced(id), _) => format!("services of {}", names.alloc(*id)),
         (Key::Volume(id), Some(Record::Volume(volume))) => {
             format!("volume {} {}", id.short(), volume.state.as_str())
         }

@@ -51,6 +51,7 @@ impl Agent {
             self.drop_placed(now, id);
             touched.insert(id);
         }
+        touched.extend(news.deregistered);
         touched
     }
 
@@ -197,7 +198,10 @@ impl Agent {
         cx.forget(Key::Placed(id));
         match &mut self.server {
             Some(server) => server.forget(&mut cx, id),
-            None => cx.forget(Key::Reported(id)),
+            None => {
+                cx.forget(Key::Reported(id));
+                cx.forget(Key::Announced(id));
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod allocs;
 mod node;
+mod services;
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ impl Agent {
     pub(super) fn restore_server(&mut self, saved: &Saved, now: Now) {
         if self.config.cluster.is_some() {
             self.server = Some(self.restored_server(saved, now));
+            self.restore_services(saved, now);
             // What servers have of them is known before anything happens to them.
             let all: Vec<AllocId> = self.allocs.keys().copied().collect();
             all.into_iter().for_each(|id| self.note_placed(now, id));
@@ -76,6 +78,7 @@ impl Agent {
             heartbeat.then(|| until(ServersWait::Heartbeat)),
             (!server.watch().is_at_rest()).then(|| until(ServersWait::Allocations)),
             (!server.reports().is_at_rest()).then(|| until(ServersWait::Reports)),
+            (!server.services().is_at_rest()).then(|| until(ServersWait::Services)),
         ]
         .into_iter()
         .flatten()

@@ -9,7 +9,6 @@ use crate::model::node::{DriverInfo, Node};
 /// Facts that say that something can be had here which a node alone has and a client of a cluster does not have yet,
 /// by the beginnings of their names. Servers place what asks for them elsewhere.
 const NOT_OFFERED: &[&str] = &[
-    "nomad.service_discovery",
     "plugins.host_volume.",
     "plugins.secrets.",
     "consul.",

@@ -19,6 +19,16 @@ impl AllocRunner {
         self.end(cx, None, false);
     }
 
+    /// Tasks that wait for servers to remove their services are asked to end if that is done. Returns whether there was
+    /// one.
+    pub fn end_deregistered(&mut self, cx: &mut Cx<'_>) -> bool {
+        let mut any = false;
+        for task in &mut self.tasks {
+            any |= task.end_deregistered(cx);
+        }
+        any
+    }
+
     pub(super) fn end(&mut self, cx: &mut Cx<'_>, reason: Option<String>, poststop_too: bool) {
         if self.kill.is_some() && !poststop_too {
             return;
