@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use drover_tls::TlsError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -142,6 +143,11 @@ impl<C: Connector, H: Handler> Client<C, H> {
                 self.fail_over(connection);
                 idempotent || !sent
             }
+            Error::Tls { reason, .. } => {
+                self.fail_over(connection);
+                // Of one that was closed without a word nobody knows what the server has seen.
+                idempotent || *reason != TlsError::ClosedUnheard
+            }
             Error::Unreachable { .. }
             | Error::Unavailable { .. }
             | Error::InvalidRequest { .. }
@@ -178,12 +184,9 @@ impl<C: Connector, H: Handler> Client<C, H> {
             match choice {
                 Choice::Use(address) => match self.connect(address.clone()).await {
                     Ok(connection) => return Ok(connection),
-                    Err(reason) => {
+                    Err(error) => {
                         locked(&self.servers).failed(&address, self.start.elapsed());
-                        *last = Some(Error::Unreachable {
-                            server: address,
-                            reason,
-                        });
+                        *last = Some(error);
                     }
                 },
                 Choice::Wait(until) => sleep_until(self.start + until).await,
@@ -192,11 +195,24 @@ impl<C: Connector, H: Handler> Client<C, H> {
         }
     }
 
-    async fn connect(&self, address: String) -> Result<Connection, String> {
+    async fn connect(&self, address: String) -> Result<Connection, Error> {
         let time = self.limits.connect_timeout;
+        let unreachable = |reason| Error::Unreachable {
+            server: address.clone(),
+            reason,
+        };
         let io = match timeout(time, self.connector.connect(&address)).await {
-            Ok(io) => io.map_err(|error| error.to_string())?,
-            Err(_) => return Err(format!("no connection within {time:?}")),
+            Ok(Ok(io)) => io,
+            Ok(Err(error)) => {
+                return Err(match TlsError::within(&error) {
+                    Some(reason) => Error::Tls {
+                        server: address,
+                        reason: reason.clone(),
+                    },
+                    None => unreachable(error.to_string()),
+                });
+            }
+            Err(_) => return Err(unreachable(format!("no connection within {time:?}"))),
         };
         let (connection, driver) = open(io, address, self.handler.clone(), self.limits);
         tokio::spawn(driver);

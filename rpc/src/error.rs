@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use drover_tls::TlsError;
+
 use crate::msgpack::Malformed;
 
 /// How many bytes of a server's error text are kept.
@@ -17,6 +19,13 @@ pub enum Error {
         server: String,
         /// The reason, in words.
         reason: String,
+    },
+    /// There is no TLS with the server: one of both does not take the other's certificate, or does not speak it.
+    Tls {
+        /// The server's address.
+        server: String,
+        /// The reason.
+        reason: TlsError,
     },
     /// The connection, or the call's stream, was closed before the reply.
     ConnectionLost {
@@ -85,6 +94,7 @@ impl Error {
         match self {
             Error::Server { error, .. } => Some(error.kind),
             Error::Unreachable { .. }
+            | Error::Tls { .. }
             | Error::ConnectionLost { .. }
             | Error::DeadlineExceeded { .. }
             | Error::Unavailable { .. }
@@ -103,6 +113,9 @@ impl fmt::Display for Error {
                 "server {server} cannot be reached: {reason}; check its address and that it is \
                  running"
             ),
+            Error::Tls { server, reason } => {
+                write!(f, "no TLS with server {server}: {reason}")
+            }
             Error::ConnectionLost {
                 server,
                 method,

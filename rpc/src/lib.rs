@@ -16,6 +16,7 @@
 //!       limits         what a connection may cost
 //!   types          messages as declared types, with their methods
 //!   msgpack        their encoding, and where an object ends
+//!   tls            a connector that encrypts what another one connects
 //!   preamble       the bytes that begin a connection and its streams
 //!   error          why a call failed, at which server, and what to do
 //! ```
@@ -23,6 +24,9 @@
 //! **Protocol.** A connection begins with one byte, followed by yamux. Both sides open streams; each stream
 //! begins with a byte for its type, and carries calls or one streaming call ([`preamble`]). A message is one
 //! msgpack object, without a length in front of it.
+//!
+//! **TLS** is a [`client::Connector`] around another one ([`tls::Tls`]), so what is above it does not know of it, but
+//! for the reasons of its failures ([`error::Error::Tls`]).
 //!
 //! **No server is trusted.** Everything that a server can choose is bounded: bytes and depth of a message,
 //! the memory that decoding it takes ([`msgpack::decode`]), streams, calls at once, the time for each step
@@ -46,4 +50,5 @@ pub mod error;
 pub mod msgpack;
 pub mod preamble;
 pub mod servers;
+pub mod tls;
 pub mod types;

@@ -3,6 +3,9 @@
 /// The first byte of a connection: yamux, where each stream begins with a [`StreamType`].
 pub const MULTIPLEX: u8 = 0x06;
 
+/// The first byte of a connection with TLS: the handshake follows, and inside of it a connection begins anew.
+pub const TLS: u8 = 0x04;
+
 /// The protocol of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamType {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used)]
 
+#[path = "../../tls/tests/authority/mod.rs"]
+mod authority;
 mod common;
 
 use std::env;
@@ -13,15 +15,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use authority::{Authority, Signed};
 use common::handler::Node as Answers;
 use drover_rpc::client::{Client, Connector};
 use drover_rpc::connection::Limits;
 use drover_rpc::error::{Error, ServerErrorKind};
 use drover_rpc::msgpack::Time;
 use drover_rpc::servers::{Backoff, Servers};
+use drover_rpc::tls::Tls;
 use drover_rpc::types::node::{DriverInfo, Node};
 use drover_rpc::types::query::{NodeGetClientAllocs, NodeGetNode, StatusPing};
 use drover_rpc::types::registration::{NodeRegister, NodeUpdateStatus};
+use drover_tls::client::{self as tls, Believes};
+use drover_tls::{Authorities, Current, Identity, Protocol, TlsError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -71,7 +77,8 @@ fn program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-fn start(program: &Path) -> Nomad {
+/// Starts one in a folder of its own, for which more settings are made.
+fn start(program: &Path, more: impl Fn(&Path) -> String) -> Nomad {
     let [http, rpc, serf] = ports();
     let folder = env::temp_dir().join(format!("drover-rpc-{}-{rpc}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
@@ -84,8 +91,10 @@ fn start(program: &Path) -> Nomad {
         advertise {{ http = "127.0.0.1:{http}", rpc = "127.0.0.1:{rpc}", serf = "127.0.0.1:{serf}" }}
         server {{ enabled = true, bootstrap_expect = 1 }}
         disable_update_check = true
+        {more}
         "#,
-        folder = folder.display()
+        folder = folder.display(),
+        more = more(&folder)
     );
     // One line has one setting in their language.
     let text = text
@@ -162,7 +171,7 @@ async fn join() -> Option<Joined> {
         println!("skipped: there is no program `nomad` on the PATH");
         return None;
     };
-    let nomad = start(&program);
+    let nomad = start(&program, |_| String::new());
     let servers = Servers::new(vec![nomad.rpc.clone()], Backoff::default(), 1);
     let client = Client::new(Tcp, Arc::new(Answers), servers, Limits::default());
     // It listens a moment after it was started: until then, calls find nobody and try again.
@@ -337,6 +346,85 @@ async fn a_server_of_nomad_takes_the_node() {
         .expect_err("it has ended");
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(TcpStream::connect(http).await.is_err());
+}
+
+fn identity(of: &Signed) -> Identity {
+    Identity::from_pem(of.certificate.as_bytes(), of.key.as_bytes()).expect("an identity")
+}
+
+/// What a node with this certificate hears of a server with TLS.
+async fn ping(
+    nomad: &Nomad,
+    ca: &Authority,
+    own: Option<&Signed>,
+    wait: Duration,
+) -> Option<Error> {
+    let servers = Servers::new(vec![nomad.rpc.clone()], Backoff::default(), 1);
+    let believed = Authorities::from_pem(ca.pem.as_bytes()).expect("authorities");
+    let own = own.map(identity);
+    let config = tls::config(
+        Believes::Named(believed),
+        own.as_ref(),
+        &Protocol::default(),
+    );
+    let config = Current::new(config.expect("settings"));
+    let tls = Tls::new(Tcp, "global", config).expect("a region");
+    let client = Client::new(tls, Arc::new(Answers), servers, Limits::default());
+    client.call(&StatusPing::default(), wait).await.err()
+}
+
+#[tokio::test]
+async fn a_server_of_nomad_with_tls_takes_nodes_of_its_cluster() {
+    let Some(program) = program() else {
+        println!("skipped: there is no program `nomad` on the PATH");
+        return;
+    };
+    let (ca, other) = (Authority::new(), Authority::new());
+    let own = ca.member("server.global");
+    let nomad = start(&program, |folder| {
+        for (name, text) in [
+            ("ca.pem", &ca.pem),
+            ("cert.pem", &own.certificate),
+            ("key.pem", &own.key),
+        ] {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let folder = folder.display();
+        format!(
+            "tls {{ rpc = true, verify_server_hostname = true, ca_file = \"{folder}/ca.pem\", \
+             cert_file = \"{folder}/cert.pem\", key_file = \"{folder}/key.pem\" }}"
+        )
+    });
+    let member = ca.member("client.global");
+    let refused = ping(&nomad, &ca, Some(&member), 60 * SECOND).await;
+    assert_eq!(refused, None);
+    let reason = |error: Option<Error>| match error {
+        Some(Error::Unavailable {
+            last: Some(last), ..
+        }) => match *last {
+            Error::Tls { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let none = ping(&nomad, &ca, None, 2 * SECOND).await;
+    assert_eq!(reason(none), TlsError::CertificateRequired);
+    // A certificate of a user is none of a node, nor is one of another region.
+    for role in ["cli.global", "client.europe"] {
+        let refused = ping(&nomad, &ca, Some(&ca.member(role)), 2 * SECOND).await;
+        let reason = reason(refused);
+        assert!(
+            matches!(reason, TlsError::CertificateRefused(_)),
+            "{role}: {reason:?}"
+        );
+    }
+    let foreign = ping(&nomad, &other, Some(&member), 2 * SECOND).await;
+    assert_eq!(reason(foreign), TlsError::UnknownAuthority);
+    // Without TLS it says nothing.
+    let servers = Servers::new(vec![nomad.rpc.clone()], Backoff::default(), 1);
+    let client = Client::new(Tcp, Arc::new(Answers), servers, Limits::default());
+    let plain = client.call(&StatusPing::default(), 2 * SECOND).await;
+    assert!(matches!(plain, Err(Error::Unavailable { .. })), "{plain:?}");
 }
 
 /// Servers close the session of a stream that is not acknowledged within 75 s.

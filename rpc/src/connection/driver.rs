@@ -5,12 +5,15 @@
 //! slow inbound call would end every other call. Therefore [`acknowledge`] writes an empty frame, which
 //! carries the acknowledgement, as soon as a stream was accepted.
 
+use std::error::Error;
 use std::future::poll_fn;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use drover_tls::TlsError;
 use futures::io::AsyncWrite as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -47,7 +50,7 @@ where
         let preamble = self.io.write_all(&[MULTIPLEX]);
         let reason = match timeout(self.limits.handshake_timeout, preamble).await {
             Ok(Ok(())) => Session::new(self).run(&close).await,
-            Ok(Err(error)) => CloseReason::Failed(error.to_string()),
+            Ok(Err(error)) => caused(&error),
             Err(_) => CloseReason::Failed("the first byte could not be sent".to_owned()),
         };
         close.send_replace(Some(reason.clone()));
@@ -206,6 +209,16 @@ fn acknowledge(stream: &mut Stream) {
 fn failure(error: ConnectionError) -> CloseReason {
     match error {
         ConnectionError::Closed => CloseReason::Remote,
-        other => CloseReason::Failed(other.to_string()),
+        other => caused(&other),
+    }
+}
+
+/// The reason of an error, which TLS may be somewhere below.
+fn caused(error: &(dyn Error + 'static)) -> CloseReason {
+    let causes = iter::successors(Some(error), |cause| (**cause).source());
+    let tls = causes.filter_map(|cause| TlsError::within(cause.downcast_ref()?));
+    match tls.last() {
+        Some(reason) => CloseReason::Tls(reason.clone()),
+        None => CloseReason::Failed(error.to_string()),
     }
 }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use drover_tls::TlsError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
@@ -60,6 +61,8 @@ pub enum CloseReason {
     Remote,
     /// No byte was received for so long.
     IdleTimeout(Duration),
+    /// TLS failed after its handshake, before the server said anything.
+    Tls(TlsError),
     /// An I/O error, or a violation of yamux; in words.
     Failed(String),
 }
@@ -70,6 +73,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Local => f.write_str("the node closed it"),
             CloseReason::Remote => f.write_str("the server closed it"),
             CloseReason::IdleTimeout(time) => write!(f, "nothing was received for {time:?}"),
+            CloseReason::Tls(reason) => reason.fmt(f),
             CloseReason::Failed(reason) => f.write_str(reason),
         }
     }

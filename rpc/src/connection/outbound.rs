@@ -122,14 +122,16 @@ impl Connection {
 
     /// The connection's close reason explains more than the stream's error.
     fn lost<R: Request>(&self, sent: bool, reason: String) -> Error {
+        let server = self.server().to_owned();
+        let closed = self.close_reason();
+        if let Some(CloseReason::Tls(reason)) = closed {
+            return Error::Tls { server, reason };
+        }
         Error::ConnectionLost {
-            server: self.server().to_owned(),
+            server,
             method: R::METHOD,
             sent,
-            reason: self
-                .close_reason()
-                .as_ref()
-                .map_or(reason, CloseReason::to_string),
+            reason: closed.as_ref().map_or(reason, CloseReason::to_string),
         }
     }
 

@@ -1,0 +1,274 @@
+//! Calls over TLS, over a simulated network: whom a node and a server take, what is said where they do not, and what
+//! an exchange of certificates changes.
+
+#![allow(clippy::expect_used)]
+
+#[path = "../../tls/tests/authority/mod.rs"]
+mod authority;
+mod common;
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use authority::{Authority, Signed, Valid};
+use common::handler::Node;
+use common::peer::Peer;
+use common::server::{Does, answer};
+use drover_rpc::client::{Client, Connector};
+use drover_rpc::connection::Limits;
+use drover_rpc::error::Error;
+use drover_rpc::preamble;
+use drover_rpc::servers::{Backoff, Servers};
+use drover_rpc::tls::Tls;
+use drover_rpc::types::query::StatusPing;
+use drover_tls::client::{self, Believes};
+use drover_tls::{Authorities, Current, Identity, Protocol, TlsError, server};
+use rustls::{ClientConfig, ServerConfig};
+use tokio::io::AsyncReadExt;
+use tokio_rustls::TlsAcceptor;
+use turmoil::net::{TcpListener, TcpStream};
+use turmoil::{Builder, Sim};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SERVER: &str = "server:4647";
+
+struct Simulated;
+
+impl Connector for Simulated {
+    type Io = TcpStream;
+
+    async fn connect(&self, address: &str) -> io::Result<TcpStream> {
+        TcpStream::connect(address).await
+    }
+}
+
+type Caller = Client<Tls<Simulated>, Node>;
+
+fn caller(config: Current<ClientConfig>) -> Caller {
+    let servers = Servers::new(vec![SERVER.to_owned()], Backoff::default(), 11);
+    let tls = Tls::new(Simulated, "global", config).expect("a region");
+    Client::new(tls, Arc::new(Node), servers, Limits::default())
+}
+
+fn identity(of: &Signed) -> Identity {
+    Identity::from_pem(of.certificate.as_bytes(), of.key.as_bytes()).expect("an identity")
+}
+
+fn authorities(of: &Authority) -> Authorities {
+    Authorities::from_pem(of.pem.as_bytes()).expect("authorities")
+}
+
+fn server_of(own: &Signed, clients: &Authority) -> Arc<ServerConfig> {
+    let clients = authorities(clients);
+    server::config(&identity(own), Some(&clients), &Protocol::default()).expect("settings")
+}
+
+fn node_of(own: Option<&Signed>, servers: &Authority) -> Arc<ClientConfig> {
+    let servers = Believes::Named(authorities(servers));
+    let own = own.map(identity);
+    client::config(servers, own.as_ref(), &Protocol::default()).expect("settings")
+}
+
+/// What a server does, and has done.
+#[derive(Clone)]
+struct Server {
+    config: Current<ServerConfig>,
+    handshakes: Arc<AtomicU32>,
+    peer: Arc<Mutex<Option<Peer>>>,
+}
+
+impl Server {
+    fn new(config: Arc<ServerConfig>) -> Server {
+        Server {
+            config: Current::new(config),
+            handshakes: Arc::default(),
+            peer: Arc::default(),
+        }
+    }
+
+    async fn serve(self) -> turmoil::Result {
+        let listener = TcpListener::bind("0.0.0.0:4647").await?;
+        loop {
+            let (mut stream, _) = listener.accept().await?;
+            let server = self.clone();
+            tokio::spawn(async move {
+                assert_eq!(stream.read_u8().await.ok()?, preamble::TLS);
+                let acceptor = TlsAcceptor::from(server.config.get());
+                let stream = acceptor.accept(stream).await.ok()?;
+                server.handshakes.fetch_add(1, Ordering::Relaxed);
+                let (peer, incoming, _) = Peer::start(stream);
+                *server.peer.lock().expect("not poisoned") = Some(peer);
+                answer(incoming, |_, _| Does::empty()).await;
+                Some(())
+            });
+        }
+    }
+}
+
+fn sim<'a>() -> Sim<'a> {
+    Builder::new()
+        .simulation_duration(600 * SECOND)
+        .min_message_latency(Duration::from_millis(1))
+        .max_message_latency(Duration::from_millis(20))
+        .rng_seed(5)
+        .build()
+}
+
+/// What a node with this configuration hears of a server with that one.
+fn outcome(server: Arc<ServerConfig>, node: Arc<ClientConfig>) -> Result<(), Error> {
+    let mut sim = sim();
+    let server = Server::new(server);
+    sim.host("server", move || server.clone().serve());
+    outcome_in(sim, node)
+}
+
+fn outcome_in(mut sim: Sim<'_>, node: Arc<ClientConfig>) -> Result<(), Error> {
+    let heard = Arc::new(Mutex::new(None));
+    let tell = heard.clone();
+    sim.client("node", async move {
+        let caller = caller(Current::new(node));
+        let reply = caller.call(&StatusPing::default(), 20 * SECOND).await;
+        *tell.lock().expect("not poisoned") = Some(reply.map(|_| ()));
+        Ok(())
+    });
+    sim.run().expect("no panic");
+    let heard = heard.lock().expect("not poisoned").take();
+    heard.expect("an outcome")
+}
+
+/// The reason for which no server could be reached in the whole time of a call.
+#[track_caller]
+fn reason(outcome: Result<(), Error>) -> TlsError {
+    let Err(Error::Unavailable {
+        last: Some(last), ..
+    }) = outcome
+    else {
+        panic!("{outcome:?}");
+    };
+    match *last {
+        Error::Tls { server, reason } => {
+            assert_eq!(server, SERVER);
+            reason
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn members_of_a_cluster_call_each_other() {
+    let ca = Authority::new();
+    let (own, member) = (ca.member("server.global"), ca.member("client.global"));
+    outcome(server_of(&own, &ca), node_of(Some(&member), &ca)).expect("a reply");
+}
+
+#[test]
+fn server_of_another_authority_role_region_or_time_is_refused_by_type() {
+    let (ca, other) = (Authority::new(), Authority::new());
+    let member = ca.member("client.global");
+    let node = node_of(Some(&member), &ca);
+    let foreign = server_of(&other.member("server.global"), &ca);
+    assert_eq!(
+        reason(outcome(foreign, node.clone())),
+        TlsError::UnknownAuthority
+    );
+    for role in ["client.global", "server.europe"] {
+        let reason = reason(outcome(server_of(&ca.member(role), &ca), node.clone()));
+        assert!(matches!(reason, TlsError::WrongName { .. }), "{reason:?}");
+    }
+    let expired = ca.sign_for(&["server.global.nomad"], Valid::Once);
+    assert_eq!(
+        reason(outcome(server_of(&expired, &ca), node)),
+        TlsError::Expired
+    );
+}
+
+#[test]
+fn server_that_refuses_our_certificate_is_told_as_one() {
+    let (ca, other) = (Authority::new(), Authority::new());
+    let server = server_of(&ca.member("server.global"), &ca);
+    let none = reason(outcome(server.clone(), node_of(None, &ca)));
+    assert_eq!(none, TlsError::CertificateRequired);
+    let foreign = other.member("client.global");
+    let refused = reason(outcome(server, node_of(Some(&foreign), &ca)));
+    assert!(
+        matches!(refused, TlsError::CertificateRefused(_)),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn server_without_tls_is_told_as_one() {
+    let ca = Authority::new();
+    let mut sim = sim();
+    sim.host("server", || async {
+        let listener = TcpListener::bind("0.0.0.0:4647").await?;
+        loop {
+            // It closes what does not begin as it wants.
+            drop(listener.accept().await?);
+        }
+    });
+    let member = ca.member("client.global");
+    let reason = reason(outcome_in(sim, node_of(Some(&member), &ca)));
+    assert_eq!(reason, TlsError::ClosedInHandshake);
+}
+
+#[test]
+fn server_that_never_finishes_the_handshake_is_given_up() {
+    let ca = Authority::new();
+    let mut sim = sim();
+    sim.host("server", || async {
+        let listener = TcpListener::bind("0.0.0.0:4647").await?;
+        let mut held = Vec::new();
+        loop {
+            held.push(listener.accept().await?);
+        }
+    });
+    let member = ca.member("client.global");
+    let reason = reason(outcome_in(sim, node_of(Some(&member), &ca)));
+    assert_eq!(reason, TlsError::TimedOut(5 * SECOND));
+}
+
+/// A cluster gets a new authority: what is open goes on, and what begins has the new certificates.
+#[test]
+fn exchange_of_certificates_keeps_connections() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let server = Server::new(server_of(&old.member("server.global"), &old));
+    let mut sim = sim();
+    let host = server.clone();
+    sim.host("server", move || host.clone().serve());
+    sim.client("node", async move {
+        let config = Current::new(node_of(Some(&old.member("client.global")), &old));
+        let caller = caller(config.clone());
+        let ping = async || caller.call(&StatusPing::default(), 20 * SECOND).await;
+        ping().await.expect("a reply");
+        server
+            .config
+            .set(server_of(&new.member("server.global"), &new));
+        config.set(node_of(Some(&new.member("client.global")), &new));
+        ping().await.expect("a reply");
+        assert_eq!(server.handshakes.load(Ordering::Relaxed), 1);
+        let peer = server.peer.lock().expect("not poisoned").take();
+        peer.expect("a connection").close();
+        // Both have what is new.
+        ping().await.expect("a reply");
+        assert_eq!(server.handshakes.load(Ordering::Relaxed), 2);
+        // The node has what is old again, and is connected.
+        config.set(node_of(Some(&old.member("client.global")), &old));
+        ping().await.expect("a reply");
+        let peer = server.peer.lock().expect("not poisoned").take();
+        peer.expect("a connection").close();
+        let refused = reason(ping().await.map(|_| ()));
+        assert_eq!(refused, TlsError::UnknownAuthority);
+        Ok(())
+    });
+    sim.run().expect("no panic");
+}
+
+#[test]
+fn region_that_is_no_name_is_refused() {
+    let ca = Authority::new();
+    let config = Current::new(node_of(None, &ca));
+    assert!(Tls::new(Simulated, "no region", config).is_err());
+}
