@@ -184,15 +184,29 @@ fn slow_reader_is_cut_with_the_index_to_go_on_from() {
 async fn silent_stream_sends_signs_of_life_and_a_lost_reader_a_last_word() {
     let events = Events::default();
     let topics = Topics::of(&Params::default()).unwrap();
-    let (text, reader) = next_line(events.read(0), &topics).await.unwrap();
+    let (text, reader) = next_lines(events.read(0), &topics).await.unwrap();
     assert_eq!(&*text, ALIVE);
     for index in 1..=200 {
         events.add(step(index));
     }
-    let (text, reader) = next_line(reader.unwrap(), &topics).await.unwrap();
+    let (text, reader) = next_lines(reader.unwrap(), &topics).await.unwrap();
     assert!(reader.is_none());
     let text = std::str::from_utf8(&text).unwrap();
     assert!(text.contains("subscribe again with index=101"), "{text}");
+}
+
+#[tokio::test]
+async fn lines_that_are_there_come_in_one_piece() {
+    let events = Events::default();
+    let topics = Topics::of(&Params::default()).unwrap();
+    for index in 1..=3 {
+        events.add(step(index));
+    }
+    let (text, reader) = next_lines(events.read(2), &topics).await.unwrap();
+    assert!(reader.is_some());
+    let text = std::str::from_utf8(&text).unwrap();
+    let indexes: Vec<&str> = text.lines().map(|line| &line[..10]).collect();
+    assert_eq!(indexes, ["{\"Index\":2", "{\"Index\":3"]);
 }
 
 #[test]
