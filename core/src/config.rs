@@ -86,6 +86,10 @@ pub struct Config {
     /// How many allocations are garbage-collected at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
+    /// Whether tasks' directories are seen to before each start. Earlier agents did so only where secrets are in memory:
+    /// what they recorded says so.
+    #[serde(default, rename = "secrets_in_memory")]
+    pub sees_to_task_dirs: bool,
     /// How much of the disk may be taken before ended allocations are garbage-collected; nobody looks
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,6 +298,7 @@ impl Config {
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             memory_oversubscription: true,
+            sees_to_task_dirs: true,
             disk_limits: None,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),

@@ -556,7 +556,7 @@ fn recorder(settings: &Settings, data_dir: &DataDir) -> io::Result<Recorder> {
 fn known_launches(saved: &Saved, wanted: impl Fn(&str) -> bool) -> BTreeSet<LaunchId> {
     let known = |alloc: &AllocId, task: &str| {
         let alloc = saved.allocs.get(alloc)?;
-        let job = saved.jobs.get(&alloc.job)?.version(alloc.job_version)?;
+        let job = saved.job_of(alloc)?;
         let mut tasks = job.group(alloc.group.as_str())?.tasks.iter();
         tasks.find(|it| it.name == *task && wanted(&it.driver))
     };

@@ -27,8 +27,7 @@ impl Agent {
         };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
         for record in saved.allocs.values().filter(|it| !it.of_servers) {
-            let job = self.local.jobs.get(&record.job);
-            let Some(job) = job.and_then(|job| job.version(record.job_version)) else {
+            let Some(job) = saved.job_of(record) else {
                 continue;
             };
             let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);

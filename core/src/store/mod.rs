@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName, VolumeId};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::job::Job;
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
@@ -225,6 +226,14 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// The job of an allocation, in the version that it runs: the node's own, or the one that servers placed with it.
+    pub fn job_of(&self, alloc: &AllocRecord) -> Option<&Arc<Job>> {
+        if alloc.of_servers {
+            return self.placed.get(&alloc.id).map(|placed| &placed.job);
+        }
+        self.jobs.get(&alloc.job)?.version(alloc.job_version)
+    }
+
     /// Sorts what a store holds. A record that stands under a key of another kind is ignored, as
     /// a damaged one is.
     pub fn from_records(records: impl IntoIterator<Item = (Key, Record)>) -> Saved {

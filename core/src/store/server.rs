@@ -62,3 +62,42 @@ pub struct Announcement {
     /// Whether servers acknowledged that, and nothing speaks against it since.
     pub acknowledged: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Saved;
+    use crate::store::record::{AllocRecord, JobRecord};
+
+    /// What ran of such an allocation counted as nobody's, and was ended when the agent was started again.
+    #[test]
+    fn job_of_alloc_of_servers_is_the_one_that_was_placed_with_it() {
+        let job = |id: &str| {
+            let id = id.to_owned();
+            Arc::new(Job {
+                id,
+                ..Job::default()
+            })
+        };
+        let (own, placed) = (job("own"), job("placed"));
+        let mut saved = Saved::default();
+        let record = JobRecord {
+            job: own.clone(),
+            ..JobRecord::default()
+        };
+        saved.jobs.insert(own.key(), Arc::new(record));
+        let mut alloc = AllocRecord {
+            job: own.key(),
+            ..AllocRecord::default()
+        };
+        assert_eq!(saved.job_of(&alloc), Some(&own));
+        alloc.of_servers = true;
+        assert_eq!(saved.job_of(&alloc), None);
+        let record = PlacedRecord {
+            job: placed.clone(),
+            modify_index: 1,
+        };
+        saved.placed.insert(alloc.id, Arc::new(record));
+        assert_eq!(saved.job_of(&alloc), Some(&placed));
+    }
+}

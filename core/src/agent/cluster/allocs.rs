@@ -286,9 +286,8 @@ impl Agent {
         let mut cx = cx(&self.config, &mut self.shared, now);
         for record in saved.allocs.values().filter(|record| record.of_servers) {
             // Without its job nothing can be done for it; what runs of it is ended as what nobody knows.
-            if let Some(placed) = saved.placed.get(&record.id) {
-                let job = placed.job.clone();
-                let runner = AllocRunner::restore(&mut cx, record.clone(), job, saved);
+            if let Some(job) = saved.job_of(record) {
+                let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);
                 self.allocs.insert(record.id, runner);
             }
         }

@@ -22,8 +22,11 @@ impl TaskHook for TaskDir {
         "task_dir"
     }
 
-    fn runs(&self, _: &Config) -> Runs {
-        Runs::EachTimeKnown
+    fn runs(&self, config: &Config) -> Runs {
+        match config.sees_to_task_dirs {
+            true => Runs::EachTimeKnown,
+            false => Runs::Once,
+        }
     }
 
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
