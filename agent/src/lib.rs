@@ -18,6 +18,7 @@ pub mod jobspec;
 pub mod runtime;
 mod sizes;
 pub mod times;
+mod tls;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,6 +1,9 @@
 //! For tests: a real core behind an agent handle, in a world where everything works at once, and an API in
 //! front of it. Its clock jumps to whatever is due next, so nothing is ever waited for.
 
+#[path = "../../tls/tests/authority/mod.rs"]
+pub(crate) mod authority;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -99,7 +102,7 @@ impl Rig {
         let (router, agent) = agent(dir.path(), addr.to_string());
         let tasks = vec![
             tokio::spawn(agent),
-            tokio::spawn(http::serve(listener, router, limits)),
+            tokio::spawn(http::serve(listener, router, limits, None)),
         ];
         let connection = Connection {
             address: Some(address),

@@ -541,8 +541,8 @@ fn agent_address_comes_from_option_or_environment() {
         &ask(&["-help"], &[]).ok(),
         &["Usage: drover", "up", "agent", "job"],
     );
-    let err = ask(&["job", "status", "-address", "https://here"], &[]).failed();
-    has(&err, &["plain http only"]);
+    let err = ask(&["job", "status", "-address", "ftp://here"], &[]).failed();
+    has(&err, &["speaks http and https, not ftp"]);
 }
 
 #[test]

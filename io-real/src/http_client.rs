@@ -107,10 +107,15 @@ where
 
 /// `HOST:PORT` of an agent's address, `http://HOST:PORT`; none of what is no such address.
 pub fn authority(address: &str) -> Option<String> {
+    authority_of("http", address)
+}
+
+/// `HOST:PORT` of an address of this scheme, `SCHEME://HOST:PORT`; none of what is no such address.
+pub fn authority_of(scheme: &str, address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let nobody = url.username().is_empty() && url.password().is_none();
-    if url.scheme() != "http" || !bare || !nobody {
+    if url.scheme() != scheme || !bare || !nobody {
         return None;
     }
     Some(format!(

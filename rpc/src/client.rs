@@ -35,6 +35,12 @@ pub trait Connector: Send + Sync + 'static {
     /// Connects to an address, as `10.0.0.1:4647`. The caller bounds the time. Socket options (`NODELAY`,
     /// keep-alive, user timeout) are the connector's.
     fn connect(&self, address: &str) -> impl Future<Output = io::Result<Self::Io>> + Send;
+
+    /// Is told why a server is not used: there was no connection, or it is over. For a log; calls go on by
+    /// themselves.
+    fn failed(&self, error: &Error) {
+        let _ = error;
+    }
 }
 
 /// Calls servers, and serves their calls by a [`Handler`].
@@ -140,10 +146,12 @@ impl<C: Connector, H: Handler> Client<C, H> {
                 false
             }
             Error::ConnectionLost { sent, .. } => {
+                self.connector.failed(error);
                 self.fail_over(connection);
                 idempotent || !sent
             }
             Error::Tls { reason, .. } => {
+                self.connector.failed(error);
                 self.fail_over(connection);
                 // Of one that was closed without a word nobody knows what the server has seen.
                 idempotent || *reason != TlsError::ClosedUnheard
@@ -186,6 +194,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
                     Ok(connection) => return Ok(connection),
                     Err(error) => {
                         locked(&self.servers).failed(&address, self.start.elapsed());
+                        self.connector.failed(&error);
                         *last = Some(error);
                     }
                 },

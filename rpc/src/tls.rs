@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::client::Connector;
+use crate::error::Error;
 use crate::preamble;
 
 /// How long a handshake may take. Servers give up after the same time.
@@ -52,5 +53,9 @@ impl<C: Connector> Connector for Tls<C> {
         begun.unwrap_or_else(|_| Err(TlsError::TimedOut(HANDSHAKE).into()))?;
         let stream = connect(io, self.name.clone(), self.config.get(), HANDSHAKE).await;
         stream.map_err(io::Error::from)
+    }
+
+    fn failed(&self, error: &Error) {
+        self.inner.failed(error);
     }
 }

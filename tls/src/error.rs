@@ -76,7 +76,7 @@ impl fmt::Display for TlsError {
         match self {
             TlsError::UnknownAuthority => f.write_str(
                 "its certificate is signed by no authority that is believed here; check the file of \
-                 authorities (ca_file)",
+                 authorities (ca_file; of a command: -ca-cert)",
             ),
             TlsError::WrongName { wanted, has } if has.is_empty() => {
                 write!(f, "its certificate has no names, and {wanted} is wanted")
@@ -93,7 +93,8 @@ impl fmt::Display for TlsError {
             }
             TlsError::BadCertificate(why) => write!(f, "its certificate cannot be used: {why}"),
             TlsError::CertificateRequired => f.write_str(
-                "it wants a certificate, and none is given here (cert_file and key_file)",
+                "it wants a certificate, and none is given here (cert_file and key_file; of a command: \
+                 -client-cert and -client-key)",
             ),
             TlsError::CertificateRefused(why) => write!(
                 f,

@@ -1,9 +1,9 @@
 //! Certificates and keys from files in PEM.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
@@ -40,6 +40,22 @@ impl Authorities {
     /// It cannot be read, or has none.
     pub fn read(path: &Path) -> Result<Authorities, SettingsError> {
         Authorities::from_pem(&read(path)?).map_err(|what| SettingsError::new(path, what))
+    }
+
+    /// Those of several files.
+    ///
+    /// # Errors
+    /// One cannot be read, or has none; or there are too many.
+    pub fn read_all(paths: &[PathBuf]) -> Result<Authorities, SettingsError> {
+        let mut store = RootCertStore::empty();
+        for path in paths {
+            store.roots.extend(Authorities::read(path)?.0.roots.clone());
+            if store.len() > MAX_AUTHORITIES {
+                let what = format!("with it there are more than {MAX_AUTHORITIES} certificates");
+                return Err(SettingsError::new(path, what));
+            }
+        }
+        Ok(Authorities(Arc::new(store)))
     }
 
     /// Those of a text.
@@ -121,11 +137,11 @@ impl Identity {
 fn read(path: &Path) -> Result<Vec<u8>, SettingsError> {
     let unreadable = |error: std::io::Error| SettingsError::new(path, error.to_string());
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    // What never ends, as a pipe, is no file of certificates.
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    // A pipe would be waited for.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(SettingsError::new(path, "it is no file".to_owned()));
     }
+    let file = File::open(path).map_err(unreadable)?;
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {

@@ -1,6 +1,7 @@
 //! What commands ask of an agent, which is usually on the same machine.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,11 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config, tungstenite};
 
+use drover_tls::TlsError;
+
 use super::args::Connection;
 use super::failure::Failure;
+use super::secure::{Encrypted, Secure, TlsOptions};
 use crate::admission::strip_nulls;
 
 /// Where an agent listens unless told otherwise.
@@ -35,14 +39,24 @@ pub type Socket = WebSocketStream<Box<dyn Way>>;
 /// Asks one agent.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// `host:port`.
-    authority: String,
+    place: Place,
+    /// How agents are spoken to that are at an address with https.
+    tls: TlsOptions,
     namespace: Option<String>,
     region: Option<String>,
     token: Option<HeaderValue>,
     network: Arc<dyn Connect>,
     /// How long a whole answer may take; as long as it wants if none.
     limit: Option<Duration>,
+}
+
+/// Where an agent is.
+#[derive(Clone, Debug)]
+struct Place {
+    /// `host:port`.
+    authority: String,
+    /// How it is spoken to with https.
+    secure: Option<Secure>,
 }
 
 /// An answer with the state's index.
@@ -76,8 +90,26 @@ impl Client {
             let words = "the token has characters that no header may have";
             HeaderValue::from_str(token.trim()).map_err(|_| Failure::new(words))
         });
+        let file = |given: &Option<PathBuf>, name: &str| {
+            let own = |prefix: &str| env(&format!("{prefix}_{name}")).map(PathBuf::from);
+            let file = given
+                .clone()
+                .or_else(|| own("DROVER"))
+                .or_else(|| own("NOMAD"));
+            file.filter(|file| !file.as_os_str().is_empty())
+        };
+        let skips = chosen(&None, "SKIP_VERIFY").is_some_and(|it| it == "1" || it == "true");
+        let tls = TlsOptions {
+            ca_cert: file(&options.ca_cert, "CACERT"),
+            ca_path: file(&options.ca_path, "CAPATH"),
+            client_cert: file(&options.client_cert, "CLIENT_CERT"),
+            client_key: file(&options.client_key, "CLIENT_KEY"),
+            server_name: chosen(&options.tls_server_name, "TLS_SERVER_NAME"),
+            skip_verify: options.tls_skip_verify || skips,
+        };
         Ok(Client {
-            authority: authority(address.as_deref().unwrap_or(DEFAULT_ADDRESS))?,
+            place: Place::of(address.as_deref().unwrap_or(DEFAULT_ADDRESS), &tls)?,
+            tls,
             namespace: chosen(&options.namespace, "NAMESPACE"),
             region: chosen(&options.region, "REGION"),
             token: token.transpose()?,
@@ -106,14 +138,28 @@ impl Client {
     /// The address makes no sense.
     pub fn at(&self, address: &str) -> Result<Client, Failure> {
         Ok(Client {
-            authority: authority(address)?,
+            place: Place::of(address, &self.tls)?,
             ..self.clone()
         })
     }
 
     /// Where the agent is.
     pub fn url(&self) -> String {
-        format!("http://{}", self.authority)
+        let scheme = if self.place.secure.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.place.authority)
+    }
+
+    /// What connects to the agent.
+    fn way(&self) -> Arc<dyn Connect> {
+        let network = self.network.clone();
+        match self.place.secure.clone() {
+            None => network,
+            Some(secure) => Arc::new(Encrypted { network, secure }),
+        }
     }
 
     /// Reads something.
@@ -221,7 +267,7 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("X-Nomad-Token", token);
         }
-        let answer = http_client::send(&*self.network, &self.authority, request, body).await;
+        let answer = http_client::send(&*self.way(), &self.place.authority, request, body).await;
         answer.map_err(|trouble| self.failure(&trouble))
     }
 
@@ -236,13 +282,15 @@ impl Client {
         max_message: usize,
     ) -> Result<Socket, Failure> {
         let target = self.target(path, query)?;
-        let address = format!("ws://{}{target}", self.authority);
+        // Whether it is encrypted is not said in it.
+        let address = format!("ws://{}{target}", self.place.authority);
         let request = address.into_client_request();
         let mut request = request.map_err(|error| Failure::new(format!("no request: {error}")))?;
         if let Some(token) = &self.token {
             request.headers_mut().insert("X-Nomad-Token", token.clone());
         }
-        let connected = timeout(CONNECT, self.network.connect(&self.authority)).await;
+        let way = self.way();
+        let connected = timeout(CONNECT, way.connect(&self.place.authority)).await;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it took too long");
         let connected = connected.map_err(late).and_then(|connected| connected);
         let connection = connected.map_err(|error| self.failure(&Trouble::Unconnected(error)))?;
@@ -279,7 +327,10 @@ impl Client {
             Trouble::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "nothing listens there".to_owned()
             }
-            Trouble::Unconnected(error) => error.to_string(),
+            Trouble::Unconnected(error) => match TlsError::within(error) {
+                Some(why) => return Failure::new(format!("no TLS with the agent at {at}: {why}")),
+                None => error.to_string(),
+            },
         };
         Failure::new(format!(
             "no agent answers at {at}: {why}\nStart one with `drover agent` or `drover up FILE`, \
@@ -309,19 +360,32 @@ impl Client {
     }
 }
 
-/// The host and port of an address, which may have no scheme.
-fn authority(address: &str) -> Result<String, Failure> {
-    let found = match address.split_once("://") {
-        None => http_client::authority(&format!("http://{address}")),
-        Some(("http", _)) => http_client::authority(address),
-        Some((scheme, _)) => {
+/// The host and port of an address, which may have no scheme, and whether it is encrypted.
+fn authority(address: &str) -> Result<(String, bool), Failure> {
+    let (scheme, rest) = address.split_once("://").unwrap_or(("http", address));
+    let secure = match scheme {
+        "http" => false,
+        "https" => true,
+        other => {
             return Err(Failure::new(format!(
-                "{address}: this version speaks plain http only, not {scheme}"
+                "{address}: an agent speaks http and https, not {other}"
             )));
         }
     };
-    let unusable = || Failure::new(format!("{address}: an address is http://HOST:PORT"));
-    found.ok_or_else(unusable)
+    let unusable = || Failure::new(format!("{address}: an address is {scheme}://HOST:PORT"));
+    let found = http_client::authority_of(scheme, &format!("{scheme}://{rest}"));
+    Ok((found.ok_or_else(unusable)?, secure))
+}
+
+impl Place {
+    fn of(address: &str, tls: &TlsOptions) -> Result<Place, Failure> {
+        let (authority, secure) = authority(address)?;
+        let host = authority
+            .rsplit_once(':')
+            .map_or(&*authority, |(host, _)| host);
+        let secure = secure.then(|| tls.secure(host)).transpose()?;
+        Ok(Place { authority, secure })
+    }
 }
 
 /// The whole body of an answer.
@@ -350,14 +414,17 @@ mod tests {
 
     #[test]
     fn invalid_address_is_refused() {
-        assert_eq!(
-            authority("http://127.0.0.1:4646/").as_deref(),
-            Ok("127.0.0.1:4646")
-        );
-        assert_eq!(authority("localhost:4646").as_deref(), Ok("localhost:4646"));
-        assert_eq!(authority("http://[::1]:4646").as_deref(), Ok("[::1]:4646"));
-        assert_eq!(authority("http://box").as_deref(), Ok("box:80"));
-        assert!(authority("https://box:4646").is_err_and(|e| e.message.contains("plain http")));
+        for (address, host, secure) in [
+            ("http://127.0.0.1:4646/", "127.0.0.1:4646", false),
+            ("localhost:4646", "localhost:4646", false),
+            ("http://[::1]:4646", "[::1]:4646", false),
+            ("http://box", "box:80", false),
+            ("https://box:4646", "box:4646", true),
+            ("https://box", "box:443", true),
+        ] {
+            assert_eq!(authority(address), Ok((host.to_owned(), secure)));
+        }
+        assert!(authority("ftp://box").is_err_and(|e| e.message.contains("http and https")));
         assert!(authority("http://").is_err());
         assert!(authority("http://a@b").is_err());
     }
@@ -371,7 +438,7 @@ mod tests {
             _ => None,
         };
         let client = Client::new(&Connection::default(), env).unwrap();
-        assert_eq!(client.authority, "one:1");
+        assert_eq!(client.place.authority, "one:1");
         let target = client.target("/v1/jobs", &[("prefix", "a b")]).unwrap();
         assert_eq!(
             target.to_string(),
@@ -381,6 +448,9 @@ mod tests {
             address: Some("three:3".to_owned()),
             ..Connection::default()
         };
-        assert_eq!(Client::new(&options, env).unwrap().authority, "three:3");
+        assert_eq!(
+            Client::new(&options, env).unwrap().place.authority,
+            "three:3"
+        );
     }
 }

@@ -74,6 +74,7 @@ mod rehearse;
 mod replay;
 mod scaling_policy;
 pub mod screen;
+mod secure;
 mod server_members;
 mod service;
 mod shape;

@@ -81,7 +81,7 @@ impl Cluster {
         let secret = self.0.node.secret.clone();
         let request = NodeRegister {
             auth_token,
-            node: Some(Box::new(node::of(node, secret))),
+            node: Some(Box::new(node::of(node, secret, self.0.node.tls))),
             region: self.region(),
             ..NodeRegister::default()
         };

@@ -23,7 +23,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::agent::Input;
@@ -37,8 +37,12 @@ use drover_io_real::driver::Inbox;
 use drover_io_real::facts;
 use drover_rpc::client::{Client, Connector};
 use drover_rpc::connection::Limits;
+use drover_rpc::error::Error;
 use drover_rpc::msgpack::Secret;
 use drover_rpc::servers::{Backoff, Servers};
+use drover_rpc::tls::Tls;
+use drover_tls::Current;
+use rustls::ClientConfig;
 
 use inbound::Inbound;
 use tokio::task::AbortHandle;
@@ -52,19 +56,79 @@ pub(crate) struct NodeIdentity {
     pub(crate) secret: Secret,
     /// The region of its servers.
     pub(crate) region: String,
+    /// Whether its own API speaks TLS.
+    pub(crate) tls: bool,
     /// A token that introduces it to servers that do not know it; empty for none.
     pub(crate) introduction: Secret,
 }
 
+/// Makes connections over a network, and tells the log why there are none.
+#[derive(Debug)]
+struct Network {
+    connect: Arc<dyn Connect>,
+    told: Told,
+}
+
+/// The failures that the log was told of since servers last answered: each is told once.
+#[derive(Clone, Debug, Default)]
+struct Told(Arc<Mutex<BTreeSet<String>>>);
+
+/// How many different ones are told.
+const MAX_TOLD: usize = 64;
+
+impl Told {
+    fn failed(&self, error: &Error) {
+        let text = error.to_string();
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MAX_TOLD && !told.contains(&text) {
+            tracing::warn!("{text}");
+            told.insert(text);
+        }
+    }
+
+    fn succeeded(&self) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.is_empty() {
+            told.clear();
+            tracing::info!("servers answer again");
+        }
+    }
+}
+
+impl Connector for Network {
+    type Io = Box<dyn Connection>;
+
+    async fn connect(&self, address: &str) -> std::io::Result<Box<dyn Connection>> {
+        self.connect.connect(address).await
+    }
+
+    fn failed(&self, error: &Error) {
+        self.told.failed(error);
+    }
+}
+
 /// Makes connections for calls.
 #[derive(Debug)]
-struct Connections(Arc<dyn Connect>);
+enum Connections {
+    Plain(Network),
+    Encrypted(Tls<Network>),
+}
 
 impl Connector for Connections {
     type Io = Box<dyn Connection>;
 
     async fn connect(&self, address: &str) -> std::io::Result<Box<dyn Connection>> {
-        self.0.connect(address).await
+        match self {
+            Connections::Plain(network) => network.connect(address).await,
+            Connections::Encrypted(tls) => Ok(Box::new(tls.connect(address).await?)),
+        }
+    }
+
+    fn failed(&self, error: &Error) {
+        match self {
+            Connections::Plain(network) => network.failed(error),
+            Connections::Encrypted(tls) => tls.failed(error),
+        }
     }
 }
 
@@ -75,31 +139,42 @@ pub(crate) struct Cluster(Arc<Inner>);
 struct Inner {
     node: NodeIdentity,
     under_way: Mutex<BTreeMap<Op, AbortHandle>>,
+    told: Told,
     client: Client<Connections, Inbound>,
 }
 
 impl Cluster {
-    /// The cluster of these servers (`HOST:PORT`), for this node, and who answers what they ask of it.
+    /// The cluster of these servers (`HOST:PORT`), for this node, and who answers what they ask of it; over TLS if it
+    /// is given.
+    ///
+    /// # Errors
+    /// The node's region cannot be a part of a server's name.
     pub(crate) fn new(
         node: NodeIdentity,
         servers: Vec<String>,
         connect: Arc<dyn Connect>,
         inbound: Inbound,
-    ) -> Cluster {
+        tls: Option<Current<ClientConfig>>,
+    ) -> Result<Cluster, String> {
+        let told = Told::default();
+        let network = Network {
+            connect,
+            told: told.clone(),
+        };
+        let connections = match tls {
+            None => Connections::Plain(network),
+            Some(tls) => Connections::Encrypted(Tls::new(network, &node.region, tls)?),
+        };
         let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or_default();
         let servers = Servers::new(servers, Backoff::default(), seed);
-        let client = Client::new(
-            Connections(connect),
-            Arc::new(inbound),
-            servers,
-            Limits::default(),
-        );
+        let client = Client::new(connections, Arc::new(inbound), servers, Limits::default());
         let under_way = Mutex::default();
-        Cluster(Arc::new(Inner {
+        Ok(Cluster(Arc::new(Inner {
             node,
             under_way,
+            told,
             client,
-        }))
+        })))
     }
 
     fn under_way(&self) -> MutexGuard<'_, BTreeMap<Op, AbortHandle>> {
@@ -122,6 +197,9 @@ impl CallServers for Cluster {
                 // It cannot remove itself before it is there: the lock is held.
                 let calling = tokio::spawn(async move {
                     let result = cluster.call(credentials, call).await;
+                    if result.is_ok() {
+                        cluster.0.told.succeeded();
+                    }
                     cluster.under_way().remove(&op);
                     let answered = ServerInput::Answered { op, result };
                     inbox.deliver(Input::Server(answered));

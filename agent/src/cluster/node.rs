@@ -21,8 +21,8 @@ use drover_rpc::types::node_resources::{
 /// The network in which ports without a name of one are.
 const DEFAULT: &str = "default";
 
-/// The node. Its status is the one before the first heartbeat.
-pub(super) fn of(node: &ClientNode, secret_id: Secret) -> Node {
+/// The node, whose API speaks TLS or not. Its status is the one before the first heartbeat.
+pub(super) fn of(node: &ClientNode, secret_id: Secret, tls: bool) -> Node {
     Node {
         attributes: node.attributes.clone(),
         datacenter: node.datacenter.clone(),
@@ -39,6 +39,7 @@ pub(super) fn of(node: &ClientNode, secret_id: Secret) -> Node {
         reserved_resources: Some(reserved(node)),
         secret_id,
         status: "initializing".to_owned(),
+        tls_enabled: tls,
         ..Node::default()
     }
 }

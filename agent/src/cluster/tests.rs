@@ -85,7 +85,7 @@ fn node_registers_with_what_nothing_is_placed_without() {
         dynamic_ports: (20_000, 32_000),
         ..ClientNode::default()
     };
-    let shown = node::of(&here, "secret".into());
+    let shown = node::of(&here, "secret".into(), true);
     let resources = shown.node_resources.unwrap();
     let modes: Vec<&str> = resources
         .networks

@@ -148,12 +148,7 @@ pub(super) fn without_effect(block: &Block) -> Result<bool, String> {
              out, and let it listen on an address of this machine alone"
                 .to_owned(),
         ),
-        "tls" if is_switched_on(&block.body, "http")? || is_switched_on(&block.body, "rpc")? => Err(
-            "tls: there is no TLS here. Leave the block out, and put a proxy that speaks TLS before \
-             the HTTP API"
-                .to_owned(),
-        ),
-        "acl" | "tls" => Ok(true),
+        "acl" => Ok(true),
         name => Ok(BLOCKS_WITHOUT_EFFECT.contains(&name)),
     }
 }
@@ -265,7 +260,6 @@ mod tests {
     fn unsupported_security_setting_is_refused() {
         for (text, words) in [
             ("acl {\n enabled = true\n}", "there are no ACLs"),
-            ("tls {\n http = true\n}", "there is no TLS"),
             ("client {\n enabled = false\n}", "is nothing else"),
             (
                 "log_level = \"loud\"",

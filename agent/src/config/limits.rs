@@ -10,7 +10,7 @@ use hcl_edit::structure::Block;
 
 use super::literal::fields;
 
-/// Settings of Nomad's block that have no effect here: they are about TLS, and about servers.
+/// Settings of Nomad's block that have no effect here: they are about servers, or not to be chosen.
 const WITHOUT_EFFECT: &[&str] = &[
     "https_handshake_timeout",
     "rpc_handshake_timeout",

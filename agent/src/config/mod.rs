@@ -30,7 +30,7 @@
 //! }
 //! ```
 //!
-//! [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`] and [`telemetry`] say what else there is.
+//! [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`], [`telemetry`] and [`tls`] say what else there is.
 
 pub mod agent;
 mod artifact;
@@ -50,6 +50,7 @@ mod place;
 mod reading;
 pub mod server;
 pub mod telemetry;
+pub mod tls;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,6 +77,7 @@ use literal::{Fields, fields};
 use place::Places;
 use server::ServerConfig;
 use telemetry::Telemetry;
+use tls::TlsConfig;
 
 /// What a file may have, besides blocks of Nomad that have no effect.
 const BLOCKS: &[&str] = &[
@@ -88,6 +90,7 @@ const BLOCKS: &[&str] = &[
     "ports",
     "server",
     "telemetry",
+    "tls",
 ];
 
 /// A file is never larger.
@@ -114,6 +117,8 @@ pub struct FileConfig {
     pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
+    /// What is encrypted.
+    pub tls: TlsConfig,
     /// How many connections one client address of the API may have; a default if none.
     pub limits: Option<ConnectionsPerClient>,
     /// Who is told what happens.
@@ -139,6 +144,7 @@ impl Default for FileConfig {
             client: ClientConfig::default(),
             preemption: Preemption::default(),
             telemetry: Telemetry::default(),
+            tls: TlsConfig::default(),
             limits: None,
             notify: Vec::new(),
             log_forward: Vec::new(),
@@ -181,7 +187,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     })?;
     let mut config = FileConfig::default();
     let (mut client, mut server, mut telemetry, mut ports) = (None, None, None, None);
-    let mut limits = None;
+    let (mut limits, mut tls) = (None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     config.agent = agent::agent(&mut top, &mut config.ignored)?;
@@ -199,6 +205,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             "notify" => notify::target(&mut config.notify, block, &Places(text))?,
             "ports" => once(&mut ports, block, agent::ports)?,
             "limits" => once(&mut limits, block, limits::limits)?,
+            "tls" => once(&mut tls, block, tls::tls)?,
             name if agent::without_effect(block)? => {
                 config.ignored.push(name.to_owned());
             }
@@ -254,6 +261,8 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     let limits: LimitsConfig = limits.unwrap_or_default();
     config.limits = limits.connections;
     config.ignored.extend(limits.ignored);
+    config.tls = tls.unwrap_or_default();
+    config.ignored.append(&mut config.tls.ignored);
     config.ignored.append(&mut config.client.ignored);
     config.ignored.sort_unstable();
     config.ignored.dedup();

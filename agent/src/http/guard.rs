@@ -4,8 +4,9 @@
 //! A page of another site can make a browser send requests here. Two headers that pages cannot
 //! forge tell: `Host` (a name of the attacker's that resolves to this machine) and `Origin`.
 //!
-//! There are no passwords and no TLS: whoever can connect can run programs as the agent's user, and
-//! any local user can connect. The `Host` header must be an address or `localhost`, and requests
+//! There are no passwords: whoever can connect can run programs as the agent's user, and any local
+//! user can connect, unless TLS asks for certificates. The `Host` header must be an address or
+//! `localhost`, unless TLS has made sure of the name already. Requests
 //! that change something, or that open a websocket, must not come from another site (`Origin`,
 //! `Sec-Fetch-Site`). Listening
 //! elsewhere than on the loopback address is warned of, not refused.
@@ -20,13 +21,22 @@ use axum::response::{IntoResponse, Response};
 
 use super::errors::ApiError;
 
+/// What requests are looked at with.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// The names that are this agent's.
+    pub names: Names,
+    /// Whether it is reached by TLS: then a browser has compared the name with the certificate.
+    pub tls: bool,
+}
+
 /// The names under which this agent may be called, besides addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
 pub struct Names(pub Arc<[String]>);
 
 /// Lets a request pass, or answers it. No browser guesses what an answer is.
-pub async fn guard(State(names): State<Names>, request: Request, next: Next) -> Response {
-    let mut answer = match check(&names, request.method(), request.uri(), request.headers()) {
+pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let mut answer = match check(&guard, request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
@@ -40,14 +50,14 @@ pub async fn guard(State(names): State<Names>, request: Request, next: Next) -> 
 ///
 /// # Errors
 /// Why it may not.
-fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check(guard: &Guard, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let forbidden = |message| Err(ApiError::new(StatusCode::FORBIDDEN, message));
     let host = match headers.get(header::HOST) {
         Some(host) => host.to_str().ok(),
         None => uri.host(),
     };
     let mut hosts = headers.get_all(header::HOST).iter();
-    if hosts.nth(1).is_some() || !host.is_some_and(|host| names.allow(host)) {
+    if hosts.nth(1).is_some() || !host.is_some_and(|host| guard.allows(host)) {
         return forbidden("the Host header names neither this machine's address nor a known name");
     }
     let known = [Method::GET, Method::PUT, Method::POST, Method::DELETE];
@@ -64,7 +74,9 @@ fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
         return forbidden(words);
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
-        let own = host.is_some_and(|host| origin.as_bytes() == format!("http://{host}").as_bytes());
+        let scheme = if guard.tls { "https" } else { "http" };
+        let is_own = |host| origin.as_bytes() == format!("{scheme}://{host}").as_bytes();
+        let own = host.is_some_and(is_own);
         if !own {
             return forbidden(words);
         }
@@ -75,6 +87,12 @@ fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
 /// Whether what is read there is nothing for pages of other sites, even if they could not read it.
 fn holds_secrets(path: &str) -> bool {
     path == "/v1/vars" || path.starts_with("/v1/var/")
+}
+
+impl Guard {
+    fn allows(&self, host: &str) -> bool {
+        self.tls || self.names.allow(host)
+    }
 }
 
 impl Names {
@@ -107,7 +125,17 @@ mod tests {
     }
 
     fn allows_at(path: &str, method: Method, headers: &[(&'static str, &str)]) -> bool {
+        allows_over(false, path, method, headers)
+    }
+
+    fn allows_over(
+        tls: bool,
+        path: &str,
+        method: Method,
+        headers: &[(&'static str, &str)],
+    ) -> bool {
         let names = Names(Arc::from(["node-1".to_owned()]));
+        let guard = Guard { names, tls };
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             if let Ok(value) = value.parse() {
@@ -115,7 +143,7 @@ mod tests {
             }
         }
         let uri: Uri = path.parse().unwrap_or_default();
-        check(&names, &method, &uri, &map).is_ok()
+        check(&guard, &method, &uri, &map).is_ok()
     }
 
     #[test]
@@ -140,6 +168,18 @@ mod tests {
         assert!(!allows(Method::GET, &[]));
         let twice = [("host", "127.0.0.1"), ("host", "evil.example")];
         assert!(!allows(Method::GET, &twice));
+    }
+
+    #[test]
+    fn page_of_same_address_without_tls_is_another_site() {
+        let host = ("host", "agent.example:4646");
+        let allows = |origin| {
+            let headers = [host, ("origin", origin)];
+            allows_over(true, "/v1/jobs", Method::PUT, &headers)
+        };
+        assert!(allows("https://agent.example:4646"));
+        assert!(!allows("http://agent.example:4646"));
+        assert!(!allows("https://evil.example"));
     }
 
     #[test]

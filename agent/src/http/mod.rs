@@ -103,7 +103,7 @@ use crate::agent_log::AgentLog;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
 use errors::ApiError;
-use guard::Names;
+use guard::{Guard, Names};
 use rendered::Rendered;
 
 /// What of the agent's settings shows in its answers.
@@ -113,6 +113,8 @@ pub struct Settings {
     pub names: Vec<String>,
     /// The address at which it answers.
     pub http_addr: String,
+    /// Whether it speaks TLS there.
+    pub tls: bool,
     /// The version that it says it has.
     pub version: String,
     /// The version of Nomad that it is compatible with; programs of Nomad's compare it.
@@ -159,7 +161,10 @@ pub(crate) struct Api {
 
 /// The whole API.
 pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Router {
-    let names = Names(settings.names.iter().cloned().collect());
+    let guard = Guard {
+        names: Names(settings.names.iter().cloned().collect()),
+        tls: settings.tls,
+    };
     let api = Api {
         agent_handle,
         settings: Arc::new(settings),
@@ -171,7 +176,7 @@ pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures)
         .merge(cluster_routes())
         .method_not_allowed_fallback(async || ApiError::method())
         .fallback(missing::answer)
-        .layer(from_fn_with_state(names, guard::guard))
+        .layer(from_fn_with_state(guard, guard::guard))
         .layer(from_fn(compress::compress))
         .with_state(api)
 }

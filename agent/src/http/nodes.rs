@@ -28,8 +28,11 @@ pub(super) async fn nodes(api: &Api, params: &Params) -> Result<Indexed<Vec<Node
     let (settings, asked) = (api.settings.clone(), params.clone());
     let node = move |view: View<'_>| {
         let node = asked.is_prefix_of(view.node().id);
-        let node =
-            node.then(|| NodeRow(NodeDto::of(view, &settings.nomad_version, &settings.client)));
+        let node = node.then(|| {
+            NodeRow(
+                NodeDto::of(view, &settings.nomad_version, &settings.client).with_tls(settings.tls),
+            )
+        });
         Indexed::whole(view, node.into_iter().collect())
     };
     blocking_query(api, params, node).await
@@ -57,8 +60,11 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     let id: NodeId = uuid("node", &id)?;
     let settings = api.settings.clone();
     let seen = blocking_query(&api, &params, move |view| {
-        let node = (view.node().id == id)
-            .then(|| NodeDto::of(view, &settings.nomad_version, &settings.client).full());
+        let node = (view.node().id == id).then(|| {
+            NodeDto::of(view, &settings.nomad_version, &settings.client)
+                .with_tls(settings.tls)
+                .full()
+        });
         Indexed::whole(view, node)
     })
     .await?;

@@ -26,27 +26,32 @@ pub(super) fn config(settings: &Settings) -> Option<ClusterConfig> {
 }
 
 /// Who reaches its servers, which `inbound` answers.
+///
+/// # Errors
+/// Its region cannot be a part of their names.
 pub(super) fn calls(
     settings: &Settings,
     id: NodeId,
     secret: &NodeSecret,
     inbound: Inbound,
-) -> Option<Box<dyn CallServers>> {
+) -> Result<Option<Box<dyn CallServers>>, String> {
     let servers = &settings.file.client.node.servers;
     if servers.is_empty() {
-        return None;
+        return Ok(None);
     }
     let servers = servers.iter().map(|server| with_port(server)).collect();
     let node = NodeIdentity {
         id,
         secret: secret.expose().into(),
         region: region(settings),
+        tls: settings.tls.http().is_some(),
         introduction: env::var("NOMAD_CLIENT_INTRO_TOKEN")
             .unwrap_or_default()
             .into(),
     };
-    let cluster = Cluster::new(node, servers, Arc::new(Tcp), inbound);
-    Some(Box::new(cluster))
+    let tls = settings.tls.rpc();
+    let cluster = Cluster::new(node, servers, Arc::new(Tcp), inbound, tls)?;
+    Ok(Some(Box::new(cluster)))
 }
 
 /// The region of the node.

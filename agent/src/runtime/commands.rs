@@ -15,12 +15,13 @@ use tokio::net::TcpListener;
 
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
-use super::{Recording, Running, Settings, Signals, flush_log, init_log, start};
+use super::{Asked, Recording, Running, Settings, Signals, flush_log, init_log, start};
 use crate::admission::{Refused, check_pool};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
 use crate::config::{self, FileConfig};
 use crate::http;
+use crate::tls::Tls;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
 pub async fn agent(args: AgentArgs) -> ExitCode {
@@ -69,15 +70,28 @@ async fn run_agent(args: &AgentArgs, file: FileConfig) -> Result<(), String> {
         "drover {} is ready",
         env!("CARGO_PKG_VERSION")
     );
-    tokio::select! {
-        () = signals.next() => {}
-        _ = &mut serving.running.core => return Err("the agent's core ended".to_owned()),
+    loop {
+        tokio::select! {
+            asked = signals.asked() => match asked {
+                Asked::End => break,
+                Asked::Reload => reload(args, &serving.tls),
+            },
+            _ = &mut serving.running.core => return Err("the agent's core ended".to_owned()),
+        }
     }
     tracing::info!("stopping; tasks go on");
     serving.begin_end(ShutdownMode::KeepTasks).await;
     // A disk that hangs must not keep the agent: a further signal leaves at once.
     serving.wait(&mut signals).await;
     Ok(())
+}
+
+/// Reads the certificates that the configuration names anew. All else of it has an effect at the next start.
+fn reload(args: &AgentArgs, tls: &Tls) {
+    match configuration(args).and_then(|file| tls.reload(&file.tls)) {
+        Ok(()) => tracing::info!("certificates were read anew; connections that are open go on"),
+        Err(error) => tracing::error!(%error, "nothing was read anew; all stays as it was"),
+    }
 }
 
 /// Says why there is no agent. If nobody reads it any more, the exit code must do.
@@ -223,6 +237,7 @@ struct Serving {
     running: Running,
     url: String,
     server: tokio::task::JoinHandle<()>,
+    tls: Tls,
 }
 
 /// Listens there. What an agent was just starting when it was killed holds its socket until it
@@ -241,6 +256,7 @@ async fn listen(addr: &str) -> std::io::Result<TcpListener> {
 }
 
 async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String> {
+    let tls = Tls::load(&file.tls)?;
     let http = file.agent.http(args.http.as_deref());
     let listener = listen(&http).await.map_err(|error| {
         format!("cannot listen on {http}: {error}; choose another address with -http ADDR:PORT")
@@ -267,6 +283,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
             dir: args.recording_dir.clone(),
         },
         accept_state_loss: args.accept_state_loss,
+        tls: tls.clone(),
         credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(Into::into),
         file,
     };
@@ -277,10 +294,9 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
             settings.file.ignored.join(", ")
         ));
     }
-    if !listener
-        .local_addr()
-        .is_ok_and(|address| address.ip().is_loopback())
-    {
+    let only_here = listener.local_addr().is_ok_and(|it| it.ip().is_loopback());
+    let wants_certificates = settings.file.tls.http && settings.file.tls.verify_https_client;
+    if !only_here && !wants_certificates {
         let words =
             "anyone who can reach it may run programs here: the HTTP API has no authentication";
         running.remarks.push(format!(
@@ -290,6 +306,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
     let api = http::Settings {
         names: Vec::new(),
         http_addr: address.clone(),
+        tls: tls.http().is_some(),
         version: http::agent::VERSION.to_owned(),
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
@@ -308,11 +325,15 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
     let limits = http::Limits::of_this_process(settings.file.limits);
-    let server = tokio::spawn(http::serve(listener, router, limits));
+    let server = tokio::spawn(http::serve(listener, router, limits, tls.http()));
     Ok(Serving {
         running,
-        url: format!("http://{address}"),
+        url: match tls.http() {
+            Some(_) => format!("https://{address}"),
+            None => format!("http://{address}"),
+        },
         server,
+        tls,
     })
 }
 

@@ -12,11 +12,12 @@ mod up;
 use std::path::PathBuf;
 
 use crate::config::FileConfig;
+use crate::tls::Tls;
 
 pub use commands::{agent, up};
 pub(crate) use setup::CGROUP_PARENT;
 pub use setup::{Running, SetupError, start};
-pub use shutdown::Signals;
+pub use shutdown::{Asked, Signals};
 
 /// What the operator says of an agent.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Settings {
     pub accept_state_loss: bool,
     /// Where the service manager put credentials, if it did.
     pub credentials: Option<PathBuf>,
+    /// What is encrypted, with what.
+    pub tls: Tls,
     /// What the configuration file says.
     pub file: FileConfig,
 }

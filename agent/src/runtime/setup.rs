@@ -322,6 +322,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         data_dir: data_dir.path().display().to_string(),
         inbox: inbox.clone(),
     };
+    let servers = cluster::calls(settings, id, &secret, inbound).map_err(SetupError::Config)?;
     let node = Node::new(Dependencies {
         config,
         saved: opened.saved,
@@ -339,7 +340,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             issuer.clone(),
             agent_handle.clone(),
         ),
-        servers: cluster::calls(settings, id, &secret, inbound),
+        servers,
         devices,
         answers,
         inbox,

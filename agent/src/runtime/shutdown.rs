@@ -1,8 +1,17 @@
-//! The signals that end an agent.
+//! The signals that end an agent, or ask it to read files anew.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a signal asks of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To end.
+    End,
+    /// To read its files anew.
+    Reload,
+}
 
 /// The signals that an operator or the system ends a program with.
 #[derive(Debug)]
@@ -23,6 +32,15 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits for the next one of an agent without a terminal, for which `SIGHUP` is no end.
+    pub async fn asked(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::End,
+            _ = self.terminate.recv() => Asked::End,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
     }
 
     /// Waits for the next one.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use super::{Lone, TIMEOUT, exchange, free_addr};
 pub(crate) struct Nomad {
     child: Child,
     dir: tempfile::TempDir,
-    rpc: String,
+    pub(crate) rpc: String,
     pub(crate) http: String,
 }
 
@@ -27,6 +27,11 @@ impl Drop for Nomad {
 
 impl Nomad {
     pub(crate) fn start() -> Option<Nomad> {
+        Nomad::start_with(|_| String::new())
+    }
+
+    /// With more settings, that are made for its folder.
+    pub(crate) fn start_with(more: impl Fn(&Path) -> String) -> Option<Nomad> {
         let path = env::var_os("PATH")?;
         let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
         let Some(program) = programs.find(|program| program.is_file()) else {
@@ -45,6 +50,7 @@ impl Nomad {
             port(&rpc),
             port(&serf),
         );
+        let settings = settings + &more(dir.path());
         let nomad = Nomad {
             child: run(&program, dir.path().join("server.hcl"), &settings),
             dir,

@@ -85,6 +85,24 @@ pub struct Connection {
     /// The token to show [env: DROVER_TOKEN, NOMAD_TOKEN]
     #[arg(long, global = true, value_name = "TOKEN")]
     pub token: Option<String>,
+    /// A file of authorities that may have signed the agent's certificate [env: DROVER_CACERT, NOMAD_CACERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca_cert: Option<PathBuf>,
+    /// A directory of such files [env: DROVER_CAPATH, NOMAD_CAPATH]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub ca_path: Option<PathBuf>,
+    /// The certificate to show [env: DROVER_CLIENT_CERT, NOMAD_CLIENT_CERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub client_cert: Option<PathBuf>,
+    /// Its key [env: DROVER_CLIENT_KEY, NOMAD_CLIENT_KEY]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub client_key: Option<PathBuf>,
+    /// The name that the agent's certificate is to have [env: DROVER_TLS_SERVER_NAME, NOMAD_TLS_SERVER_NAME]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+    /// Take any certificate: whoever answers may be somebody else [env: DROVER_SKIP_VERIFY, NOMAD_SKIP_VERIFY]
+    #[arg(long, global = true)]
+    pub tls_skip_verify: bool,
     /// Use no colours [env: NO_COLOR, NOMAD_CLI_NO_COLOR]
     #[arg(long, global = true)]
     pub no_color: bool,

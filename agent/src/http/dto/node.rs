@@ -137,6 +137,15 @@ impl NodeDto {
         }
     }
 
+    /// The same, whose API speaks TLS or not.
+    #[must_use]
+    pub fn with_tls(self, tls_enabled: bool) -> NodeDto {
+        NodeDto {
+            tls_enabled,
+            ..self
+        }
+    }
+
     /// The same, as a whole node is shown: with what Nomad's programs expect to be there.
     pub fn full(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();

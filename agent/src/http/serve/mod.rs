@@ -8,12 +8,18 @@
 //! body that can be read: the agent waits up to 1 s for the client to read it, since closing
 //! earlier would reset the connection.
 //!
+//! With TLS a connection is counted before its handshake, which has 10 s as well ([`secure`]). A client that
+//! is refused there is closed without a word, since it would not understand one.
+//!
 //! A head has 10 s from its first byte; a body may pause for 10 s and take 5 min; a client that
 //! reads nothing of its answer for 30 s is closed, unless that is a stream, which then gives way to
 //! others. One check each second, while there are connections, finds what is overdue.
 
 mod connections;
 mod limits;
+mod secure;
+#[cfg(test)]
+mod secure_tests;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -32,16 +38,21 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rustix::net::{Shutdown, shutdown, sockopt};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
+
+use drover_tls::Current;
 
 use connections::{Admitted, Close, Connections};
 pub(super) use connections::{Busy, Caller, Receiving};
 pub use limits::Limits;
 #[cfg(test)]
 pub(crate) use limits::Share;
+use secure::Secure;
 use stream::Watched;
 
 /// The most bytes of a request's head.
@@ -59,17 +70,28 @@ pub(super) const RETRY_AFTER: &str = "1";
 /// often it asks.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 3);
 
-/// Serves within these limits until this future is dropped; what is under way is dropped with it.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits) {
+/// Serves within these limits until this future is dropped; what is under way is dropped with it. With TLS, each
+/// connection is made with what is in force at its beginning.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    tls: Option<Current<ServerConfig>>,
+) {
     let mut check = tokio::time::interval(limits.check);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let handshake = limits.head;
     let all = Connections::new(limits);
     let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => accept(stream, peer, &router, &all, &refusals, &mut tasks),
+                Ok((stream, peer)) => {
+                    let secure = tls.as_ref().map(|tls| Secure::new(tls, handshake));
+                    let arrived = Arrived { stream, peer, secure };
+                    accept(arrived, &router, &all, &refusals, &mut tasks);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     all.close_oldest_idle();
@@ -82,20 +104,34 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits) {
     }
 }
 
-fn accept(
+/// A connection that was just accepted.
+struct Arrived {
     stream: TcpStream,
     peer: SocketAddr,
+    secure: Option<Secure>,
+}
+
+fn accept(
+    arrived: Arrived,
     router: &Router,
     all: &Arc<Connections>,
     refusals: &Arc<Semaphore>,
     tasks: &mut JoinSet<()>,
 ) {
+    let Arrived {
+        stream,
+        peer,
+        secure,
+    } = arrived;
     match all.admit(peer.ip()) {
         Ok(admitted) => {
-            tasks.spawn(connection(stream, router.clone(), admitted));
+            tasks.spawn(connection(stream, secure, router.clone(), admitted));
         }
         Err(busy) => {
             tracing::debug!(%peer, %busy, "a connection is refused");
+            if secure.is_some() {
+                return;
+            }
             // Beyond these, nobody has the time to read why.
             if let Ok(permit) = refusals.clone().try_acquire_owned() {
                 tasks.spawn(async move {
@@ -107,11 +143,44 @@ fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
+async fn connection(
+    stream: TcpStream,
+    secure: Option<Secure>,
+    router: Router,
+    mut admitted: Admitted,
+) {
     prepare(&stream);
     let stream = Arc::new(stream);
+    let watched = Watched::new(stream.clone(), admitted.caller.clone());
+    match secure {
+        None => http(watched, Words::Understood, stream, router, admitted).await,
+        Some(secure) => {
+            if let Some(io) = secure.handshake(watched, &stream, &mut admitted).await {
+                http(io, Words::Encrypted, stream, router, admitted).await;
+            }
+        }
+    }
+}
+
+/// Whether a client understands what is written to its socket past the protocol.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Understood,
+    Encrypted,
+}
+
+/// Speaks HTTP over a connection's stream, which is the socket or lies over it.
+async fn http<I>(
+    io: I,
+    words: Words,
+    stream: Arc<TcpStream>,
+    router: Router,
+    mut admitted: Admitted,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let caller = admitted.caller.clone();
-    let io = TokioIo::new(Watched::new(stream.clone(), caller.clone()));
+    let io = TokioIo::new(io);
     let own = caller.clone();
     let service = service_fn(move |request| answer(request, own.clone(), router.clone()));
     let mut http = http1::Builder::new();
@@ -121,7 +190,7 @@ async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
     tokio::select! {
         biased;
         why = &mut admitted.closed => {
-            if why != Ok(Close::LateHead) {
+            if why != Ok(Close::LateHead) || words == Words::Encrypted {
                 return;
             }
             let words = "the head of the request did not arrive in time";

@@ -1,0 +1,107 @@
+//! The agent's own TLS: what the files that the block `tls` names make, for the servers of its cluster and for its
+//! API, and how they are exchanged while it runs.
+
+use std::sync::Arc;
+
+use drover_tls::client::{self, Believes};
+use drover_tls::{Authorities, Current, Identity, server};
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::config::tls::TlsConfig;
+
+/// What is in force. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    rpc: Option<Current<ClientConfig>>,
+    http: Option<Current<ServerConfig>>,
+}
+
+/// What files make.
+struct Loaded {
+    rpc: Option<Arc<ClientConfig>>,
+    http: Option<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// What these settings make.
+    ///
+    /// # Errors
+    /// A file cannot be used; which, and why.
+    pub fn load(config: &TlsConfig) -> Result<Tls, String> {
+        let Loaded { rpc, http } = load(config)?;
+        Ok(Tls {
+            rpc: rpc.map(Current::new),
+            http: http.map(Current::new),
+        })
+    }
+
+    /// For connections to servers; none without TLS.
+    pub fn rpc(&self) -> Option<Current<ClientConfig>> {
+        self.rpc.clone()
+    }
+
+    /// For connections of the API; none without TLS.
+    pub fn http(&self) -> Option<Current<ServerConfig>> {
+        self.http.clone()
+    }
+
+    /// Reads the files anew. New connections have what is in them; those that are open go on. Whether there is TLS
+    /// at all stays as it is.
+    ///
+    /// # Errors
+    /// A file cannot be used, or TLS would be switched on or off; then everything stays as it was.
+    pub fn reload(&self, config: &TlsConfig) -> Result<(), String> {
+        let switched = |what| format!("tls: {what} is switched on or off by a restart alone");
+        if config.rpc != self.rpc.is_some() {
+            return Err(switched("rpc"));
+        }
+        if config.http != self.http.is_some() {
+            return Err(switched("http"));
+        }
+        let loaded = load(config)?;
+        if let Some((current, new)) = self.rpc.as_ref().zip(loaded.rpc) {
+            current.set(new);
+        }
+        if let Some((current, new)) = self.http.as_ref().zip(loaded.http) {
+            current.set(new);
+        }
+        Ok(())
+    }
+}
+
+fn load(config: &TlsConfig) -> Result<Loaded, String> {
+    if !config.rpc && !config.http {
+        return Ok(Loaded {
+            rpc: None,
+            http: None,
+        });
+    }
+    let explain = |error: &dyn std::fmt::Display| format!("tls: {error}");
+    let authorities = config.ca_file.as_deref().map(Authorities::read);
+    let authorities = authorities.transpose().map_err(|error| explain(&error))?;
+    let files = config.cert_file.as_deref().zip(config.key_file.as_deref());
+    let identity = files.map(|(certificate, key)| Identity::read(certificate, key));
+    let identity = identity.transpose().map_err(|error| explain(&error))?;
+    let protocol = config.protocol()?;
+    let mut loaded = Loaded {
+        rpc: None,
+        http: None,
+    };
+    if config.rpc {
+        let authorities = authorities.clone();
+        let authorities = authorities.ok_or("tls: rpc needs ca_file")?;
+        let believes = match config.verify_server_hostname {
+            true => Believes::Named(authorities),
+            false => Believes::Signed(authorities),
+        };
+        let made = client::config(believes, identity.as_ref(), &protocol);
+        loaded.rpc = Some(made.map_err(|error| explain(&error))?);
+    }
+    if config.http {
+        let own = identity.as_ref().ok_or("tls: http needs cert_file")?;
+        let clients = authorities.filter(|_| config.verify_https_client);
+        let made = server::config(own, clients.as_ref(), &protocol);
+        loaded.http = Some(made.map_err(|error| explain(&error))?);
+    }
+    Ok(loaded)
+}
