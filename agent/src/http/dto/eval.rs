@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::View;
 use drover_core::ids::GroupName;
-use drover_core::model::eval::Deployment;
+use drover_core::model::eval::{Deployment, Trigger};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::scheduler::reconcile::copies;
@@ -132,6 +132,9 @@ impl EvaluationDto {
     pub(in crate::http) fn of(records: &EvalRecords) -> EvaluationDto {
         let eval = &records.eval;
         let job = records.job.as_deref();
+        // What is stopped is rolled out no more: whoever follows its evaluation waits for no roll-out.
+        let rolls_out = eval.trigger != Trigger::JobDeregister;
+        let deployment = eval.deployment.filter(|_| rolls_out);
         let missing = |group: &String| u64::from(records.blocked.contains(group));
         let groups = job
             .map(|job| job.task_groups.as_slice())
@@ -146,7 +149,7 @@ impl EvaluationDto {
             triggered_by: eval.trigger.as_str().to_owned(),
             job_id: eval.job.id.to_string(),
             job_modify_index: job.map_or(0, |job| job.job_modify_index),
-            deployment_id: eval.deployment.map(|id| id.to_string()).unwrap_or_default(),
+            deployment_id: deployment.map(|id| id.to_string()).unwrap_or_default(),
             status: eval.status.as_str().to_owned(),
             status_description: records.description.to_owned(),
             previous_eval: eval

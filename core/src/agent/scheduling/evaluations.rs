@@ -40,10 +40,6 @@ impl Agent {
         trigger: Trigger,
         status: EvalStatus,
     ) -> Evaluation {
-        // What is stopped is rolled out no more: whoever follows its evaluation does not wait for a roll-out.
-        let rolls_out = trigger != Trigger::JobDeregister;
-        let job = self.local.jobs.get(key).filter(|_| rolls_out);
-        let deployment = job.and_then(|job| job.deployment);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let index = cx.next_index();
         Evaluation {
@@ -51,7 +47,7 @@ impl Agent {
             job: key.clone(),
             trigger,
             time: now.wall,
-            deployment,
+            deployment: self.local.jobs.get(key).and_then(|job| job.deployment),
             status,
             failed_groups: Vec::new(),
             blocked_eval: None,
