@@ -27,7 +27,11 @@ runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
 
 declare -A found # "AGENT FIGURE" to what was measured
 
-note() { found["$who $1"]=$2; }
+# Said at once, too: what comes later may fail.
+note() {
+    found["$who $1"]=$2
+    echo "bench: $who: $1 $2" >&2
+}
 
 measured() { "$client" "$@" || fail "$who: $1 was not measured"; }
 

@@ -90,8 +90,7 @@ stop_agent() {
 
 # Removes a directory, after the secrets of tasks that are mounted in it.
 forget() {
-    awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | xargs -r umount -l
-    rm -rf "$1"
+    "$launcher" forget "$1"
 }
 
 kill_agent() { end_agent KILL; }

@@ -42,8 +42,22 @@ fn main() {
         ["each", addr, path, seconds] => each_second(addr, path, seconds.parse().unwrap()),
         ["learn", addr, log, "--", program @ ..] => learn(addr, log, program),
         ["stop", addr, job] => stop(&mut Client::new(addr), job),
+        ["forget", dir] => forget(dir),
         _ => println!("this is a part of bench/agent.sh: run that"),
     }
+}
+
+/// Removes a directory in which an agent was. Thousands of secrets may be mounted there, and `umount` reads the table of
+/// all mounts for each.
+fn forget(dir: &str) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let below = format!("{dir}/");
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    for point in points.filter(|point| point.starts_with(&below)) {
+        // A point that lay below one that is gone is gone, too.
+        let _ = rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH);
+    }
+    let _ = fs::remove_dir_all(dir);
 }
 
 /// One connection to the agent.
