@@ -62,6 +62,7 @@ impl Inspect for Sim {
         self.ask(Deregister {
             job: self.key_of(id),
             purge,
+            no_shutdown_delay: false,
         })
     }
 
@@ -72,7 +73,10 @@ impl Inspect for Sim {
 
     fn stop_alloc(&mut self, job: &str) -> Option<RequestId> {
         let alloc = id_of(self, job)?;
-        Some(self.ask(StopAlloc { alloc }))
+        Some(self.ask(StopAlloc {
+            alloc,
+            no_shutdown_delay: false,
+        }))
     }
 
     fn signal(&mut self, job: &str) -> Option<RequestId> {

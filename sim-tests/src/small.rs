@@ -189,7 +189,11 @@ fn register(sim: &mut Sim, job: &Job) {
 
 fn deregister(sim: &mut Sim, id: &str, purge: bool) {
     let job = JobKey::local(id);
-    sim.ask(Deregister { job, purge });
+    sim.ask(Deregister {
+        job,
+        purge,
+        no_shutdown_delay: false,
+    });
 }
 
 impl Small {

@@ -40,7 +40,10 @@ fn clock_set_forward_hastens_no_reschedule() {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.world.jump_wall(Span::secs(3600));
-        sim.ask(Evaluate { job: fails().key() });
+        sim.ask(Evaluate {
+            job: fails().key(),
+            force_reschedule: false,
+        });
         sim.run(Span::secs(5))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "not before its time")?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)

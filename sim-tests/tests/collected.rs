@@ -186,7 +186,10 @@ fn requests_for_collected_alloc_are_answered() {
         collect(sim)?;
         let tasks = RestartScope::Running;
         let restart = sim.ask(Restart { alloc, tasks });
-        let stop = sim.ask(StopAlloc { alloc });
+        let stop = sim.ask(StopAlloc {
+            alloc,
+            no_shutdown_delay: false,
+        });
         let again = sim.ask(CollectAlloc { alloc });
         sim.run(SOON)?;
         let refused = |reply: Option<&Reply>| matches!(reply, Some(Reply::Refused(Refusal::Conflict(why))) if why.contains("garbage-collected"));

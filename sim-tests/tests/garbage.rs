@@ -137,7 +137,10 @@ fn old_evaluations_are_collected_except_latest() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let job = || JobKey::local("web");
         for _ in 0..3 {
-            sim.ask(Evaluate { job: job() });
+            sim.ask(Evaluate {
+                job: job(),
+                force_reschedule: false,
+            });
             sim.run(SOON)?;
         }
         let before = evals(sim, "web");

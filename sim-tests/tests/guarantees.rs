@@ -188,6 +188,7 @@ fn request_for_unknown_object_is_refused() {
     for_seeds(20, |sim| {
         let asked = sim.ask(Evaluate {
             job: JobKey::local("nobody"),
+            force_reschedule: false,
         });
         sim.until(SOON, |sim| sim.reply(asked).is_some())?;
         let refused = matches!(sim.reply(asked), Some(Reply::Refused(_)));

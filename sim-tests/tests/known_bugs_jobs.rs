@@ -91,7 +91,10 @@ fn gc_of_a_batch_allocation_does_not_run_it_again() {
         let starts = sim.world.starts_of("main");
         sim.ask(CollectGarbage);
         for _ in 0..3 {
-            sim.ask(Evaluate { job: sum.key() });
+            sim.ask(Evaluate {
+                job: sum.key(),
+                force_reschedule: false,
+            });
         }
         sim.run(SOON)?;
         sim.converge()?;
@@ -105,7 +108,10 @@ fn stopping_a_completed_batch_allocation_does_not_run_it_again() {
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
         let alloc = sim.allocs("sum")[0].record().id;
-        sim.ask(StopAlloc { alloc });
+        sim.ask(StopAlloc {
+            alloc,
+            no_shutdown_delay: false,
+        });
         sim.run(SOON)?;
         sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 1, "one start")

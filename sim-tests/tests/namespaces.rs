@@ -189,7 +189,15 @@ fn dead_job_of_deleted_namespace_does_not_come_back() {
         sim.run(SOON)?;
         accepts(sim, delete())?;
         let job = batch.key();
-        refuses(sim, Evaluate { job: job.clone() }.into(), "nonexistent")?;
+        refuses(
+            sim,
+            Evaluate {
+                job: job.clone(),
+                force_reschedule: false,
+            }
+            .into(),
+            "nonexistent",
+        )?;
         refuses(sim, register(batch.clone()), "nonexistent")?;
         let revert = RevertJob {
             job,

@@ -482,6 +482,7 @@ fn exhausted_reschedules_stay_exhausted() {
         sim.run(DAYS)?;
         sim.ask(Evaluate {
             job: JobKey::local("sum"),
+            force_reschedule: false,
         });
         sim.run(SOON)?;
         sim.restart()?;

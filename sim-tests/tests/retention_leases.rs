@@ -212,7 +212,10 @@ fn disk_sources_of_leased_disk_are_kept() {
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         let old = sim.live("db").map(|alloc| alloc.record().id);
         let old = old.unwrap_or_default();
-        sim.ask(StopAlloc { alloc: old });
+        sim.ask(StopAlloc {
+            alloc: old,
+            no_shutdown_delay: false,
+        });
         sim.deregister("db", false);
         sim.run(SOON)?;
         let asked = sim.hand_over("db");

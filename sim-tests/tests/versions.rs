@@ -175,7 +175,14 @@ fn stopped_job_starts_again_by_going_back_to_its_latest_version() {
     for_seeds(40, |sim| {
         ask(sim, register(0))?;
         let (job, purge) = (key(), false);
-        ask(sim, Deregister { job, purge })?;
+        ask(
+            sim,
+            Deregister {
+                job,
+                purge,
+                no_shutdown_delay: false,
+            },
+        )?;
         ask(sim, revert(0))?;
         let job = latest(sim);
         let starts = job.is_some_and(|job| !job.stop && job.version == 1);

@@ -125,7 +125,11 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
 
 pub(super) async fn stop(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let alloc: AllocId = uuid("alloc", &id)?;
-    match api.agent_handle.request(StopAlloc { alloc }).await? {
+    let asked = StopAlloc {
+        alloc,
+        no_shutdown_delay: params.flag("no_shutdown_delay"),
+    };
+    match api.agent_handle.request(asked).await? {
         Reply::Stopping { eval, index } => {
             let eval = eval.map(|id| id.to_string()).unwrap_or_default();
             answer::written(&params, index, &json!({ "EvalID": eval, "Index": index }))

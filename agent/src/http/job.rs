@@ -10,6 +10,7 @@ use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::store::record::JobRecord;
 use drover_core::text::quote;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::{self, Answer};
@@ -19,8 +20,8 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, dispatch, explain, jobs, periodic, plan, scale, services, snapshot,
-    versions,
+    Api, actions, allocations, body, dispatch, explain, jobs, periodic, plan, scale, services,
+    snapshot, versions,
 };
 
 /// The parts of a job that have paths of their own.
@@ -109,7 +110,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
     match part {
         Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
-        Part::Evaluate if writes => evaluate(&api, &params, key).await,
+        Part::Evaluate if writes => evaluate(&api, &params, key, request).await,
         Part::Dispatch if writes => dispatch::dispatch(&api, &params, key, request).await,
         Part::Plan if writes => plan::plan(&api, &params, &id, request).await,
         Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
@@ -262,7 +263,11 @@ async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
     }
     let reply = api
         .agent_handle
-        .request(Deregister { job: key, purge })
+        .request(Deregister {
+            job: key,
+            purge,
+            no_shutdown_delay: params.flag("no_shutdown_delay"),
+        })
         .await?;
     match reply {
         Reply::Stopping { eval, index } => {
@@ -280,13 +285,32 @@ async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
     }
 }
 
-async fn evaluate(api: &Api, params: &Params, key: JobKey) -> Answer {
+/// The body of a request to evaluate a job.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct EvaluateBody {
+    eval_options: EvalOptions,
+}
+
+/// What is done besides comparing what a job wants with what runs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct EvalOptions {
+    force_reschedule: bool,
+}
+
+async fn evaluate(api: &Api, params: &Params, key: JobKey, request: Request) -> Answer {
+    let asked: EvaluateBody = body::decode_or_default(request).await?;
     let wanted = key.clone();
     let job_index = api
         .agent_handle
         .ask(move |view| view.job(&wanted).map(|record| record.job.job_modify_index))
         .await?;
-    match api.agent_handle.request(Evaluate { job: key }).await? {
+    let asked = Evaluate {
+        job: key,
+        force_reschedule: asked.eval_options.force_reschedule,
+    };
+    match api.agent_handle.request(asked).await? {
         Reply::Stopping {
             eval: Some(eval),
             index,

@@ -198,6 +198,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         let deregister = Deregister {
             job: key,
             purge: false,
+            no_shutdown_delay: false,
         };
         running
             .agent_handle

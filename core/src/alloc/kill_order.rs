@@ -47,6 +47,14 @@ impl KillOrder {
         }
     }
 
+    /// Nothing waits for a shutdown delay from now on.
+    pub(super) fn end_delay(&mut self) {
+        self.at_once = true;
+        if matches!(self.step, Step::Delay(_)) {
+            self.step = Step::Leader;
+        }
+    }
+
     /// Goes as far as the tasks' ends allow. Returns whether anything follows from it: what was
     /// asked to end may be dead at once.
     pub fn advance(&mut self, cx: &mut Cx<'_>, tasks: &mut [TaskRunner]) -> bool {

@@ -139,6 +139,13 @@ impl TaskRunner {
         self.ask_to_stop(cx);
     }
 
+    /// It waits for its shutdown delay no longer.
+    pub fn end_delay(&mut self, cx: &mut Cx<'_>) {
+        if matches!(self.phase, Phase::Delaying(_)) {
+            self.ask_to_stop(cx);
+        }
+    }
+
     /// Asks it to end when its services are gone at the servers of the cluster: nobody is sent to one that ends.
     pub(super) fn ask_to_stop(&mut self, cx: &mut Cx<'_>) {
         let key = &self.spec.key;

@@ -392,7 +392,14 @@ fn allocation_of_servers_is_not_stopped_here() {
     world.servers.place(world.now, placed(1, job("web", 0)));
     world.run(Span::secs(5));
     let alloc = AllocId(1);
-    let request = Input::Request(RequestId(3), StopAlloc { alloc }.into());
+    let request = Input::Request(
+        RequestId(3),
+        StopAlloc {
+            alloc,
+            no_shutdown_delay: false,
+        }
+        .into(),
+    );
     world.input(Span::ZERO, request);
     world.run(Span::secs(5));
     assert_eq!(world.living().count(), 1);

@@ -97,7 +97,10 @@ impl Replies {
     }
 
     pub(super) fn asked(&mut self, request: RequestId, asked: &Request) {
-        if let Request::Deregister(Deregister { job, purge: true }) = asked {
+        if let Request::Deregister(Deregister {
+            job, purge: true, ..
+        }) = asked
+        {
             self.purged.push(job.clone());
         }
         self.asked.insert(request, asked.clone());

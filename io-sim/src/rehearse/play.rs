@@ -223,7 +223,10 @@ impl Run<'_> {
             }
             Happening::StopAlloc => {
                 if let Some(alloc) = self.latest() {
-                    self.sim.ask(StopAlloc { alloc });
+                    self.sim.ask(StopAlloc {
+                        alloc,
+                        no_shutdown_delay: false,
+                    });
                 }
             }
             Happening::Renew => {

@@ -25,7 +25,11 @@ impl ActKind for Deregister {
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
         let (job, purge) = (sim.key_of(&self.job), self.purge);
-        sim.ask(requests::Deregister { job, purge });
+        sim.ask(requests::Deregister {
+            job,
+            purge,
+            no_shutdown_delay: false,
+        });
         Ok(())
     }
 }

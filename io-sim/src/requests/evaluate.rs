@@ -23,7 +23,10 @@ impl ActKind for Evaluate {
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
         let job = sim.key_of(&self.job);
-        sim.ask(requests::Evaluate { job });
+        sim.ask(requests::Evaluate {
+            job,
+            force_reschedule: false,
+        });
         Ok(())
     }
 }

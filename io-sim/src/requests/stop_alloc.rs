@@ -25,7 +25,10 @@ impl ActKind for StopAlloc {
 
     fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
         if let Some(alloc) = sim.one_of(&self.job, self.nth) {
-            sim.ask(requests::StopAlloc { alloc });
+            sim.ask(requests::StopAlloc {
+                alloc,
+                no_shutdown_delay: false,
+            });
         }
         Ok(())
     }

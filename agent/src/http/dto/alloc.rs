@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::model::alloc::{DriverNetwork, TaskState};
+use drover_core::alloc::runner::RESCHEDULED;
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, DriverNetwork, TaskState};
 use drover_core::model::event::TaskEvent;
 use drover_core::model::network::INTERFACE;
 use drover_core::store::record::AllocRecord;
@@ -195,6 +196,7 @@ impl AllocStub {
         let record = alloc.alloc();
         let preempted: Vec<String> = alloc.preempted.iter().map(ToString::to_string).collect();
         let id = |id: Option<_>| id.map(|id: drover_core::ids::AllocId| id.to_string());
+        let (desired, why) = desired(record);
         AllocStub {
             id: record.id.to_string(),
             eval_id: record.eval.to_string(),
@@ -206,10 +208,11 @@ impl AllocStub {
             job_type: alloc.job.job_type.as_str().to_owned(),
             job_version: record.job_version,
             task_group: record.group.to_string(),
-            desired_status: record.desired.as_str().to_owned(),
-            desired_description: record.desired_description.to_string(),
+            desired_status: desired.as_str().to_owned(),
+            desired_description: why.to_owned(),
             desired_transition: DesiredTransition {
                 migrate: record.drained.then_some(true),
+                no_shutdown_delay: record.skip_shutdown_delay.then_some(true),
                 ..DesiredTransition::default()
             },
             client_status: record.status.as_str().to_owned(),
@@ -293,6 +296,16 @@ impl Alloc {
             network_status: network_status(alloc),
             signing_key_id: String::new(),
         }
+    }
+}
+
+/// What is wanted of an allocation, and why. One that failed and was replaced is not wanted any more, as
+/// Nomad has it.
+fn desired(record: &AllocRecord) -> (DesiredStatus, &str) {
+    let is_replaced = record.status == ClientStatus::Failed && record.next.is_some();
+    match record.desired {
+        DesiredStatus::Run if is_replaced => (DesiredStatus::Stop, RESCHEDULED),
+        desired => (desired, &record.desired_description),
     }
 }
 

@@ -13,6 +13,9 @@ pub struct Deregister {
     pub job: JobKey,
     /// Whether it is forgotten as well.
     pub purge: bool,
+    /// Whether its allocations do not wait for their shutdown delays.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub no_shutdown_delay: bool,
 }
 
 impl OperatorRequest for Deregister {
@@ -25,6 +28,9 @@ impl OperatorRequest for Deregister {
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        if self.no_shutdown_delay {
+            asked.agent.skip_shutdown_delays(asked.now, &self.job);
+        }
         let eval = asked.agent.deregister(asked.now, &self.job, self.purge);
         let index = asked.agent.shared.index;
         let nothing_to_stop = Reply::Stopping { eval: None, index };

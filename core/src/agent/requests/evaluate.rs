@@ -12,6 +12,9 @@ use crate::model::eval::Trigger;
 pub struct Evaluate {
     /// Which.
     pub job: JobKey,
+    /// Whether allocations that failed are replaced now, whatever the policies of their groups say.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub force_reschedule: bool,
 }
 
 impl OperatorRequest for Evaluate {
@@ -35,6 +38,9 @@ impl OperatorRequest for Evaluate {
             // What is dead in a namespace that is gone does not come back.
             Some(_) if let Err(why) = asked.agent.check_namespace_of(&self.job) => conflict(&why),
             Some(_) => {
+                if self.force_reschedule {
+                    asked.agent.give_up_failed(asked.now, &self.job);
+                }
                 let trigger = Trigger::JobRegister;
                 stopping(&asked.agent.evaluate(asked.now, &self.job, trigger))
             }

@@ -16,6 +16,9 @@ const OF_SERVERS: &str = "the servers of the cluster placed the allocation: stop
 pub struct StopAlloc {
     /// Which.
     pub alloc: AllocId,
+    /// Whether it does not wait for its shutdown delays.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub no_shutdown_delay: bool,
 }
 
 impl OperatorRequest for StopAlloc {
@@ -32,11 +35,14 @@ impl OperatorRequest for StopAlloc {
         let Some(alloc) = asked.agent.allocs.get_mut(&self.alloc) else {
             return Some(unknown(self.alloc));
         };
+        let has_servers = asked.agent.server.is_some();
+        if alloc.record().of_servers && has_servers {
+            return Some(conflict(OF_SERVERS));
+        }
+        if self.no_shutdown_delay {
+            alloc.skip_shutdown_delay(cx);
+        }
         if alloc.record().of_servers {
-            let has_servers = asked.agent.server.is_some();
-            if has_servers {
-                return Some(conflict(OF_SERVERS));
-            }
             alloc.update(cx, Update::Stop("alloc was stopped by an operator"));
             return Some(asked.done());
         }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use super::rollout::begun;
 use super::versions::next_version;
 use crate::agent::{Agent, cx};
+use crate::alloc::runner::AllocRunner;
+use crate::cx::Cx;
 use crate::effect::Reply;
-use crate::ids::{DeploymentId, JobKey, Slot};
+use crate::ids::{AllocId, DeploymentId, JobKey, Slot};
 use crate::model::eval::{DeploymentStatus, Evaluation, Trigger};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
@@ -168,6 +170,32 @@ impl Agent {
             return None;
         }
         Some(self.evaluate(now, key, Trigger::JobDeregister))
+    }
+
+    /// The allocations of a job wait for no shutdown delays, if they end.
+    pub(in crate::agent) fn skip_shutdown_delays(&mut self, now: Now, key: &JobKey) {
+        self.each_of(now, key, AllocRunner::skip_shutdown_delay);
+    }
+
+    /// The allocations of a job that failed and were not replaced are given up, so that the next plan
+    /// replaces them: by new ones that may fail as often as the first.
+    pub(in crate::agent) fn give_up_failed(&mut self, now: Now, key: &JobKey) {
+        self.each_of(now, key, AllocRunner::give_up_failed);
+    }
+
+    /// Does something with each allocation of a job of this node, and what follows from it.
+    fn each_of(&mut self, now: Now, key: &JobKey, change: fn(&mut AllocRunner, &mut Cx<'_>)) {
+        let of_job = self.allocs.iter().filter(|(_, alloc)| {
+            let record = alloc.record();
+            record.job == *key && !record.of_servers && !record.destroying
+        });
+        let ids: Vec<AllocId> = of_job.map(|(id, _)| *id).collect();
+        for id in ids {
+            if let Some(alloc) = self.allocs.get_mut(&id) {
+                change(alloc, &mut cx(&self.config, &mut self.shared, now));
+                self.settle_alloc(now, id);
+            }
+        }
     }
 
     /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.

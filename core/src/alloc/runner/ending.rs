@@ -29,6 +29,21 @@ impl AllocRunner {
         any
     }
 
+    /// Its shutdown delays do not count any more, also those that it waits for already.
+    pub fn skip_shutdown_delay(&mut self, cx: &mut Cx<'_>) {
+        if self.record.finished || self.record.skip_shutdown_delay {
+            return;
+        }
+        self.edit(cx, |record| record.skip_shutdown_delay = true);
+        let Some(order) = &mut self.kill else {
+            return;
+        };
+        order.end_delay();
+        for task in &mut self.tasks {
+            task.end_delay(cx);
+        }
+    }
+
     pub(super) fn end(&mut self, cx: &mut Cx<'_>, reason: Option<String>, poststop_too: bool) {
         if self.kill.is_some() && !poststop_too {
             return;

@@ -31,7 +31,7 @@ use crate::claims::resources::Amounts;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
-use crate::model::alloc::{DeploymentHealth, DesiredStatus, TaskLife};
+use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, TaskLife};
 use crate::model::job::Job;
 use crate::model::task::Stage;
 use crate::store::record::AllocRecord;
@@ -59,6 +59,9 @@ pub enum Phase {
 
 /// Why an allocation ends whose node is drained.
 const DRAINED: &str = "alloc is being migrated";
+
+/// Why an allocation is not wanted any more that failed and is replaced.
+pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 
 /// What else is wanted of an allocation from now on.
 #[derive(Clone, Debug)]
@@ -320,6 +323,18 @@ impl AllocRunner {
                 why,
                 no_shutdown_delay,
             } => self.end_by_servers(cx, desired, why, no_shutdown_delay),
+        }
+    }
+
+    /// It failed and was not replaced: it is not wanted any more.
+    pub fn give_up_failed(&mut self, cx: &mut Cx<'_>) {
+        let record = &self.record;
+        let failed = record.status == ClientStatus::Failed && record.next.is_none();
+        if failed && record.desired == DesiredStatus::Run {
+            self.edit(cx, |record| {
+                record.desired = DesiredStatus::Stop;
+                record.desired_description = RESCHEDULED.into();
+            });
         }
     }
 

@@ -1,0 +1,135 @@
+//! Operators override policies: failed allocations are replaced at once, shutdown delays skipped.
+
+use drover_core::agent::requests::{Deregister, Evaluate, StopAlloc};
+use drover_core::ids::JobKey;
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::time::Span;
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::inspect::{Inspect, SOON};
+
+/// A service that fails at once, replaced twice.
+fn hopeless() -> Job {
+    let main = task("main").ends("2s", 1).restarts(
+        0,
+        Span::secs(24 * 3600),
+        Span::secs(1),
+        RestartMode::Fail,
+    );
+    job(
+        "web",
+        JobType::Service,
+        [group("g", [main]).reschedules(2, Span::secs(10))],
+    )
+}
+
+/// What no policy replaces any more is replaced when an operator forces it, and may fail as often as the
+/// first.
+#[test]
+fn given_up_alloc_is_replaced_when_forced() {
+    for_seeds(60, |sim| {
+        sim.register(&hopeless());
+        sim.run(Span::secs(3600))?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "one and two more")?;
+        let force = |force_reschedule| Evaluate {
+            job: JobKey::local("web"),
+            force_reschedule,
+        };
+        sim.ask(force(false));
+        sim.run(Span::secs(3600))?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "its policy holds")?;
+        sim.ask(force(true));
+        sim.run(Span::secs(3600))?;
+        sim.converge()?;
+        sim.expect_that(sim.world.starts_of("main") == 6, "one and two more again")
+    });
+}
+
+/// A forced replacement leaves alone what runs.
+#[test]
+fn running_alloc_is_left_alone_when_reschedule_is_forced() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.ask(Evaluate {
+            job: JobKey::local("web"),
+            force_reschedule: true,
+        });
+        sim.run(SOON)?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it runs on")?;
+        sim.converge()
+    });
+}
+
+/// A service whose group and task have shutdown delays of ten minutes each.
+fn slow_to_end() -> Job {
+    let mut web = service("web", [task("main")]);
+    web.task_groups[0].shutdown_delay = Some(Span::secs(600));
+    web.task_groups[0].tasks[0].shutdown_delay = Span::secs(600);
+    web
+}
+
+#[test]
+fn stop_without_shutdown_delay_ends_tasks_soon() {
+    for_seeds(60, |sim| {
+        sim.register(&slow_to_end());
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let job = sim.key_of("web");
+        sim.ask(Deregister {
+            job,
+            purge: false,
+            no_shutdown_delay: true,
+        });
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.converge()
+    });
+}
+
+/// An operator who tires of waiting for the delays of a job asks again.
+#[test]
+fn shutdown_delays_of_job_that_run_are_ended_by_stop_without_them() {
+    for_seeds(60, |sim| {
+        sim.register(&slow_to_end());
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        let into = if sim.seed() % 2 == 0 { 60 } else { 660 };
+        sim.run(Span::secs(into))?;
+        sim.expect_that(sim.living("main") > 0, "it waits")?;
+        let job = sim.key_of("web");
+        sim.ask(Deregister {
+            job,
+            purge: false,
+            no_shutdown_delay: true,
+        });
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.converge()
+    });
+}
+
+/// An operator who tires of waiting for a delay asks again.
+#[test]
+fn shutdown_delay_that_runs_is_ended_by_stop_without_it() {
+    for_seeds(60, |sim| {
+        sim.register(&slow_to_end());
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        sim.stop_alloc("web");
+        // Within the group's delay, or within the task's.
+        let into = if sim.seed() % 2 == 0 { 60 } else { 660 };
+        sim.run(Span::secs(into))?;
+        sim.expect_that(sim.living("main") > 0, "it waits")?;
+        sim.ask(StopAlloc {
+            alloc,
+            no_shutdown_delay: true,
+        });
+        sim.until(SOON, |sim| {
+            let old = sim.allocs("web").into_iter();
+            let mut old = old.filter(|one| one.record().id == alloc);
+            old.all(|one| one.record().finished)
+        })?;
+        sim.converge()
+    });
+}
