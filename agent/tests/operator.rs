@@ -132,6 +132,29 @@ fn configuration_is_validated_without_an_agent() {
 }
 
 #[test]
+fn root_key_file_is_validated_without_an_agent() {
+    let world = World::new();
+    let key = world.file("root.key", "too short");
+    let config = format!("root_key_file = \"{}\"\n", key.display());
+    let config = world.file("agent.hcl", &config);
+    let mode = |mode| fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+    let validate = || drover(&["config", "validate", text(&config)]);
+    mode(0o600);
+    let told = validate().failed();
+    assert!(
+        told.contains("root_key_file") && told.contains("needs 32"),
+        "{told}"
+    );
+    fs::write(&key, "x".repeat(44)).unwrap();
+    assert_eq!(validate().ok(), "Configuration is valid!");
+    mode(0o644);
+    let told = validate().failed();
+    assert!(told.contains("chmod 0600"), "{told}");
+    fs::remove_file(&key).unwrap();
+    validate().failed();
+}
+
+#[test]
 fn scheduler_settings_outlive_the_agent_and_reject_jobs() {
     let setup = Lone::new();
     let set = |setup: &Lone, words: &[&str]| {

@@ -64,10 +64,10 @@ fn log(view: View<'_>, key: &TaskKey, event: &TaskEvent) {
         .map(|record| record.group.to_string())
         .unwrap_or_default();
     let kind = event.kind.as_str();
-    let text = if is_ours(event.kind) {
-        shown(&event.display_message)
-    } else {
-        ""
+    let text = match event.kind {
+        EventType::HookFailed => hook_failure(&event.display_message),
+        kind if is_ours(kind) => shown(&event.display_message),
+        _ => "",
     };
     let by = record.and_then(|record| record.preempted_by);
     if let (EventType::Killing, Some(by)) = (event.kind, by) {
@@ -143,10 +143,48 @@ fn is_ours(kind: EventType) -> bool {
     }
 }
 
+/// Beginnings of what is said of hooks whose failures the agent puts into its own words. Those of others may have
+/// what a template or a script says.
+const OWN_FAILURES: [&str; 6] = [
+    "devices: ",
+    "dispatch_payload: ",
+    "identity: ",
+    "task_dir: ",
+    "volumes: ",
+    "No new token for identity ",
+];
+
+/// Why a hook failed, or where that is said.
+fn hook_failure(text: &str) -> &str {
+    let is_ours = OWN_FAILURES.iter().any(|own| text.starts_with(own));
+    match is_ours {
+        true => shown(text),
+        false if text.starts_with("template: ") => "template: the events of the task say why",
+        false => "the events of the task say why",
+    }
+}
+
 fn shown(text: &str) -> &str {
     let end = text
         .char_indices()
         .nth(MOST)
         .map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hook_failure;
+
+    #[test]
+    fn cause_of_failed_hook_is_logged_unless_it_may_hold_secrets() {
+        let full = "task_dir: no space left on device";
+        assert_eq!(hook_failure(full), full);
+        for text in [
+            "template: line 1: \"hunter2\" is no number",
+            "script hunter2 failed",
+        ] {
+            assert!(!hook_failure(text).contains("hunter2"), "{text}");
+        }
+    }
 }

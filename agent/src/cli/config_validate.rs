@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use drover_io_real::keyring::root::RootKey;
+
 use super::args::ConfigValidateArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
@@ -32,6 +34,11 @@ pub(super) fn run(cx: &mut Context, args: &ConfigValidateArgs) -> Outcome {
             Ok(read) => {
                 for setting in &read.ignored {
                     let words = format!("Warning: {shown}: {setting} has no effect here");
+                    cx.screen.complain(&words);
+                }
+                if let Err(why) = RootKey::find(read.agent.root_key_file.as_deref(), None) {
+                    invalid = true;
+                    let words = format!("Error: {shown}: root_key_file: {why}");
                     cx.screen.complain(&words);
                 }
             }

@@ -52,7 +52,7 @@ pub(super) fn destination(
     let others = into.iter().map(|other| other.name.as_str());
     let (name, about) = named(block, places, others, MOST)?;
     if let Some(inner) = block.body.blocks().next() {
-        let why = unknown("block", inner.ident.as_str(), &[]);
+        let why = no_block(inner.ident.as_str());
         return Err(format!("{}{about}: {why}", places.of(inner)));
     }
     let kind = kind(block, &about, places)?;
@@ -78,6 +78,20 @@ pub(super) fn destination(
         to,
     });
     Ok(())
+}
+
+/// There are no blocks in it, only settings.
+fn no_block(name: &str) -> String {
+    let settings = COMMON.into_iter().chain(HTTP);
+    let settings: Vec<&str> = settings.chain(["address", "facility"]).collect();
+    let shown = quote(name);
+    match settings.contains(&name) {
+        true => format!("{shown} is a setting, not a block: write {name} = ..."),
+        false => {
+            let known = settings.join(", ");
+            format!("unknown block {shown}; there are only settings: {known}")
+        }
+    }
 }
 
 /// Which protocol, which decides what else is known.
@@ -215,6 +229,14 @@ mod tests {
                 "line 3, column 1: log_forward \"x\": labels: \"a b\"",
             ),
             ("type = \"journald\"\naddress = \"x\"", "an absolute path"),
+            (
+                "type = \"loki\"\nheaders { a = \"b\" }",
+                "line 3, column 1: log_forward \"x\": \"headers\" is a setting, not a block: write headers = ...",
+            ),
+            (
+                "type = \"loki\"\nretry {}",
+                "line 3, column 1: log_forward \"x\": unknown block \"retry\"; there are only settings: type, jobs",
+            ),
         ] {
             let why = parse(&format!("log_forward \"x\" {{\n{inner}\n}}")).unwrap_err();
             let expected = expected.replace("an absolute path", "the absolute path");

@@ -3,6 +3,7 @@
 //! Each websocket is one connection. Binary messages are its bytes; a text message `{"close":true}` says, in
 //! either direction, that no more bytes follow.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 
@@ -134,7 +135,14 @@ async fn gone(stream: &mut Stream) {
 async fn connect(place: Result<SocketAddr, Closing>) -> Result<TcpStream, Closing> {
     let place = place?;
     let connected = TcpStream::connect(place).await;
-    connected.map_err(|error| Closing::failed(format!("cannot connect to {place}: {error}")))
+    connected.map_err(|error| {
+        Closing::failed(match error.kind() {
+            ErrorKind::ConnectionRefused => {
+                format!("nobody listens at {place}, the port of the allocation")
+            }
+            _ => format!("cannot connect to {place}: {error}"),
+        })
+    })
 }
 
 /// Passes on what comes from the port, as fast as the client reads it.

@@ -30,7 +30,7 @@ impl RootKey {
     /// `credentials` is the directory of credentials (`CREDENTIALS_DIRECTORY`).
     ///
     /// # Errors
-    /// It cannot be read, is too short or too long, or others can read it too.
+    /// It cannot be read, is too short or too long, others can read it too, or it belongs to somebody else.
     pub fn find(
         file: Option<&Path>,
         credentials: Option<&Path>,
@@ -91,6 +91,12 @@ fn read(path: &Path, others: Others) -> Result<RootKey, KeyringError> {
         return Err(invalid(
             "others than its owner may use it: chmod 0600".to_owned(),
         ));
+    }
+    let (owner, own) = (meta.uid(), rustix::process::geteuid().as_raw());
+    if others == Others::MayNotRead && owner != 0 && owner != own {
+        return Err(invalid(format!(
+            "it belongs to user {owner}, who can change it: chown it to root or to the agent's user"
+        )));
     }
     let mut bytes = Vec::new();
     let most = u64::try_from(MOST).unwrap_or(u64::MAX);
