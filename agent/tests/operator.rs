@@ -155,6 +155,76 @@ fn root_key_file_is_validated_without_an_agent() {
 }
 
 #[test]
+fn options_and_commands_of_nomad_alone_are_explained() {
+    for (args, words) in [
+        (&["job", "run", "-ui", "x.hcl"][..], "there is no web page"),
+        (
+            &["run", "-vault-namespace=a", "x.hcl"],
+            "does not use Vault",
+        ),
+        (&["agent", "-bootstrap-expect", "1"], "for Nomad's servers"),
+        (
+            &["operator", "root", "keyring", "rotate", "-prepublish=1h"],
+            "as soon as it is made",
+        ),
+        (&["volume", "snapshot", "list"], "storage plugins"),
+        (&["service", "delete", "a", "b"], "as long as its task runs"),
+    ] {
+        let told = drover(args).failed();
+        assert!(told.contains(words), "{args:?}: {told}");
+        assert!(!told.contains("Usage"), "{args:?}: {told}");
+    }
+    let told = drover(&["job", "run", "-detatch", "x.hcl"]).failed();
+    assert!(told.contains("unexpected argument"), "{told}");
+}
+
+/// What is tried out leaves nothing behind: no process, no directory.
+#[test]
+fn agent_to_try_things_out_stops_its_tasks_and_removes_its_data() {
+    let world = World::new();
+    let (addr, dir) = (free_addr(), world.path("tmp"));
+    fs::create_dir(&dir).unwrap();
+    let mut agent = command(["agent", "-dev", "-log-json", "-http", &addr]);
+    let agent = Program::of(agent.env("TMPDIR", &dir));
+    let ready = agent.err_line("is ready");
+    assert!(ready.contains("drover-dev-"), "{ready}");
+    let made = || fs::read_dir(&dir).unwrap().count();
+    assert_eq!(made(), 1);
+    let job = world.file("sleeper.hcl", SLEEPER);
+    let run = |args: &[&str]| {
+        Program::of(command(args).env("DROVER_ADDR", format!("http://{addr}"))).end()
+    };
+    run(&["job", "run", text(&job)]).ok();
+    agent.interrupt();
+    let ended = agent.end();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(made(), 0, "{}", ended.err);
+
+    let told = drover(&["agent", "-dev", "-data-dir", "x"]).failed();
+    assert!(told.contains("cannot be used with"), "{told}");
+}
+
+/// A service that does nothing.
+const SLEEPER: &str = r#"
+job "sleeper" {
+  group "g" {
+    update {
+      min_healthy_time = "0s"
+    }
+
+    task "sleep" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/sleep"
+        args    = ["10000"]
+      }
+    }
+  }
+}
+"#;
+
+#[test]
 fn scheduler_settings_outlive_the_agent_and_reject_jobs() {
     let setup = Lone::new();
     let set = |setup: &Lone, words: &[&str]| {

@@ -25,7 +25,11 @@ struct StopAnswer {
 pub(super) async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
     let path = format!("/v1/allocation/{}/stop", alloc.id);
-    let answer: StopAnswer = cx.client.change(Method::PUT, &path, &[], None).await?;
+    let query = args
+        .no_shutdown_delay
+        .then_some(("no_shutdown_delay", "true"));
+    let query = query.as_slice();
+    let answer: StopAnswer = cx.client.change(Method::PUT, &path, query, None).await?;
     if args.detach || answer.eval_id.is_empty() {
         cx.screen.print_line(&answer.eval_id)?;
         return Ok(0);

@@ -32,7 +32,7 @@ const DEEPEST: usize = 64;
 pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
     match (remote(&args.from), remote(&args.to)) {
         (Some((alloc, path)), None) => {
-            let alloc = lookup::alloc_or_job(cx, alloc, args.job).await?;
+            let alloc = lookup::alloc_or_job(cx, alloc, args.job, args.group.as_deref()).await?;
             let to = PathBuf::from(&args.to);
             let name = Path::new(path).file_name();
             let to = match (to.is_dir(), name) {
@@ -42,7 +42,7 @@ pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
             download(cx, &alloc, path.to_owned(), to).await
         }
         (None, Some((alloc, path))) => {
-            let alloc = lookup::alloc_or_job(cx, alloc, args.job).await?;
+            let alloc = lookup::alloc_or_job(cx, alloc, args.job, args.group.as_deref()).await?;
             let from = PathBuf::from(&args.from);
             let name = from
                 .file_name()

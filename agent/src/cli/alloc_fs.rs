@@ -21,7 +21,7 @@ const TAIL_LINES: u64 = 10;
 /// # Errors
 /// The allocation or file cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: FsArgs) -> Outcome {
-    let alloc = lookup::alloc_or_job(cx, &args.id, args.job).await?;
+    let alloc = lookup::alloc_or_job(cx, &args.id, args.job, args.group.as_deref()).await?;
     let path = args.path.clone().unwrap_or_else(|| "/".to_owned());
     let of = |what: &str| format!("/v1/client/fs/{what}/{}", alloc.id);
     let query = [("path", path.as_str())];

@@ -25,7 +25,7 @@ const KEPT: usize = 16 << 20;
 /// # Errors
 /// The allocation or task cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
-    let alloc = lookup::alloc_or_job(cx, &args.id, args.job).await?;
+    let alloc = lookup::alloc_or_job(cx, &args.id, args.job, args.group.as_deref()).await?;
     let task = match args.task_name.clone().or(args.task.clone()) {
         Some(task) => task,
         None => lookup::only_task(cx, &alloc).await?,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use drover_io_real::connect::{Connect, Connection as Way, Tcp};
 use drover_io_real::http_client::{self, Trouble, encoded};
 use hyper::body::Incoming;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +27,8 @@ use crate::admission::strip_nulls;
 
 /// Where an agent listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
+/// The header with the token.
+const TOKEN: HeaderName = HeaderName::from_static("x-nomad-token");
 /// The most bytes of an answer that is kept whole.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
@@ -64,6 +66,8 @@ struct Place {
 pub struct Answer<T> {
     /// For the next blocking query; 0 if the agent does not say.
     pub index: u64,
+    /// Where the next page of a list begins, if there is one.
+    pub next_token: Option<String>,
     /// What it says.
     pub value: T,
 }
@@ -153,6 +157,28 @@ impl Client {
         format!("{scheme}://{}", self.place.authority)
     }
 
+    /// Whether requests carry a token.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// The options of curl that speak TLS as this client does.
+    pub fn curl_tls(&self) -> Vec<String> {
+        let file = |name: &str, file: &Option<PathBuf>| {
+            let file = file.as_ref()?;
+            Some(format!("{name} {}", file.display()))
+        };
+        let tls = &self.tls;
+        let files = [
+            file("--cacert", &tls.ca_cert),
+            file("--capath", &tls.ca_path),
+            file("--cert", &tls.client_cert),
+            file("--key", &tls.client_key),
+            tls.skip_verify.then(|| "--insecure".to_owned()),
+        ];
+        files.into_iter().flatten().collect()
+    }
+
     /// What connects to the agent.
     fn way(&self) -> Arc<dyn Connect> {
         let network = self.network.clone();
@@ -185,12 +211,16 @@ impl Client {
     ) -> Result<Answer<T>, Failure> {
         let answer = async {
             let response = self.send(Method::GET, path, query, None).await?;
-            let index = response.headers().get("x-nomad-index");
-            let index = index
-                .and_then(|value| value.to_str().ok()?.parse().ok())
-                .unwrap_or(0);
+            let header = |name: &str| response.headers().get(name)?.to_str().ok();
+            let index = header("x-nomad-index").and_then(|value| value.parse().ok());
+            let next_token = header("x-nomad-nexttoken").filter(|token| !token.is_empty());
+            let next_token = next_token.map(str::to_owned);
             let value = decode(&whole(response).await?)?;
-            Ok(Answer { index, value })
+            Ok(Answer {
+                index: index.unwrap_or(0),
+                next_token,
+                value,
+            })
         };
         self.in_time(answer).await
     }
@@ -263,9 +293,27 @@ impl Client {
         target: Uri,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
+        self.exchange_with(method, target, &[], body).await
+    }
+
+    /// The same with more headers, which win over those that all requests have.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn exchange_with(
+        &self,
+        method: Method,
+        target: Uri,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::builder().method(method).uri(target);
-        if let Some(token) = &self.token {
-            request = request.header("X-Nomad-Token", token);
+        let has_own = headers.iter().any(|(name, _)| name == TOKEN);
+        if let Some(token) = self.token.as_ref().filter(|_| !has_own) {
+            request = request.header(TOKEN, token);
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
         }
         let answer = http_client::send(&*self.way(), &self.place.authority, request, body).await;
         answer.map_err(|trouble| self.failure(&trouble))
@@ -287,7 +335,7 @@ impl Client {
         let request = address.into_client_request();
         let mut request = request.map_err(|error| Failure::new(format!("no request: {error}")))?;
         if let Some(token) = &self.token {
-            request.headers_mut().insert("X-Nomad-Token", token.clone());
+            request.headers_mut().insert(TOKEN, token.clone());
         }
         let way = self.way();
         let connected = timeout(CONNECT, way.connect(&self.place.authority)).await;

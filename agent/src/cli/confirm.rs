@@ -10,6 +10,15 @@ use super::failure::Failure;
 /// # Errors
 /// There is no terminal to ask at.
 pub(super) async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failure> {
+    let line = line(cx, question).await?;
+    Ok(matches!(line.as_str(), "y" | "Y" | "yes"))
+}
+
+/// What the user answers.
+///
+/// # Errors
+/// There is no terminal to ask at.
+pub(super) async fn line(cx: &mut Context, question: &str) -> Result<String, Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::new(format!(
             "{question}\nThere is no terminal to ask at; use -yes."
@@ -22,5 +31,5 @@ pub(super) async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failur
         std::io::BufRead::read_line(&mut limited, &mut line).map(|_| line)
     });
     let line = read.await.ok().and_then(Result::ok).unwrap_or_default();
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    Ok(line.trim().to_owned())
 }

@@ -2,10 +2,11 @@
 
 use drover_core::time::Timestamp;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::ser::PrettyFormatter;
 
-use super::args::Shape;
+use super::args::{Page, Shape};
 use super::client::Client;
 use super::failure::Failure;
 use super::screen::Screen;
@@ -39,6 +40,31 @@ impl Context {
     /// The time of day for lines that tell what happens.
     pub fn stamp(&self) -> String {
         times::to_seconds((self.clock)())
+    }
+
+    /// Reads a part of a list, and where the next one begins.
+    ///
+    /// # Errors
+    /// The filter or the token makes no sense, or the agent does not answer.
+    pub async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        page: &Page,
+    ) -> Result<(T, Option<String>), Failure> {
+        let of_page = page.query();
+        let of_page = of_page.iter().map(|(name, value)| (*name, value.as_str()));
+        let query: Vec<(&str, &str)> = query.iter().copied().chain(of_page).collect();
+        let answer = self.client.read(path, &query).await?;
+        Ok((answer.value, answer.next_token))
+    }
+
+    /// Says how the next page is asked for, if there is one: not where programs read the list.
+    pub fn note_next(&mut self, next: Option<&str>) {
+        if let Some(token) = next {
+            let words = format!("There are more. For the next page, add: -page-token {token}");
+            self.screen.complain(&words);
+        }
     }
 
     /// Shows an answer as it was asked for: through a template, or as JSON.

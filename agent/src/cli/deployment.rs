@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::args::{ChangeDeploymentArgs, DeploymentListArgs, DeploymentStatusArgs, PromoteArgs};
+use super::args::{ChangeDeploymentArgs, DeploymentListArgs, PromoteArgs};
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
@@ -14,14 +14,9 @@ use crate::http::dto::DeploymentDto;
 /// Runs `deployment list`.
 ///
 /// # Errors
-/// The agent does not answer.
+/// The filter is invalid, or the agent does not answer.
 pub(super) async fn list(cx: &mut Context, args: DeploymentListArgs) -> Outcome {
-    let all = DeploymentStatusArgs {
-        deployment: None,
-        shape: args.shape,
-        verbose: args.verbose,
-    };
-    eval_status::deployment(cx, all).await
+    eval_status::deployments(cx, args.filter.as_deref(), &args.shape, args.verbose).await
 }
 
 /// Runs `deployment promote`.

@@ -12,29 +12,24 @@ use crate::http::dto::EvaluationDto;
 /// # Errors
 /// The filter is invalid, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: EvalListArgs) -> Outcome {
-    let given = [
-        ("job", &args.job),
-        ("status", &args.status),
-        ("filter", &args.filter),
-    ];
+    let given = [("job", &args.job), ("status", &args.status)];
     let given = given
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let query: Vec<(&str, &str)> = given.chain([("reverse", "true")]).collect();
     if args.shape.is_asked() {
-        let list: Value = cx.client.get("/v1/evaluations", &query).await?;
-        return cx.show(&args.shape, &list);
+        let (list, next): (Value, _) = cx.page("/v1/evaluations", &query, &args.page).await?;
+        cx.show(&args.shape, &list)?;
+        cx.note_next(next.as_deref());
+        return Ok(0);
     }
-    let evals: Vec<EvaluationDto> = cx.client.get("/v1/evaluations", &query).await?;
+    let (evals, next): (Vec<EvaluationDto>, _) =
+        cx.page("/v1/evaluations", &query, &args.page).await?;
     if evals.is_empty() {
         cx.screen.print_line("No evals found")?;
         return Ok(0);
     }
     let row = |eval: &EvaluationDto| {
-        let failures = match eval.status.as_str() {
-            "blocked" => "N/A - In Progress".to_owned(),
-            _ => (!eval.failed_groups.is_empty()).to_string(),
-        };
         [
             short(&eval.id, args.verbose),
             eval.priority.to_string(),
@@ -42,7 +37,7 @@ pub(super) async fn run(cx: &mut Context, args: EvalListArgs) -> Outcome {
             eval.job_id.clone(),
             eval.namespace.clone(),
             eval.status.clone(),
-            failures,
+            failures(eval),
         ]
     };
     let header = [
@@ -56,5 +51,14 @@ pub(super) async fn run(cx: &mut Context, args: EvalListArgs) -> Outcome {
     ];
     let shown = table(header, evals.iter().map(row));
     cx.screen.print_line(&shown)?;
+    cx.note_next(next.as_deref());
     Ok(0)
+}
+
+/// Whether an evaluation could not place something.
+pub(super) fn failures(eval: &EvaluationDto) -> String {
+    match eval.status.as_str() {
+        "blocked" => "N/A - In Progress".to_owned(),
+        _ => (!eval.failed_groups.is_empty()).to_string(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::args::{DeploymentStatusArgs, EvalStatusArgs};
+use super::args::{DeploymentStatusArgs, EvalStatusArgs, Shape};
 use super::context::{Context, Outcome};
 use super::table::{block, short, table};
 use super::{lookup, monitor};
@@ -14,6 +14,9 @@ use crate::http::dto::{DeploymentDto, EvaluationDto};
 /// The evaluation cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
     let eval = lookup::eval(&cx.client, &args.eval).await?;
+    if args.monitor {
+        return monitor::eval(cx, &eval.id, args.verbose).await;
+    }
     if args.shape.is_asked() {
         let whole: Value = cx
             .client
@@ -60,9 +63,14 @@ fn describe(cx: &Context, eval: &EvaluationDto, verbose: bool) -> String {
 /// The roll-out cannot be found, or the agent does not answer.
 pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> Outcome {
     let Some(prefix) = &args.deployment else {
-        return deployments(cx, &args).await;
+        return deployments(cx, None, &args.shape, args.verbose).await;
     };
     let deployment = lookup::deployment(&cx.client, prefix).await?;
+    if args.monitor {
+        // As with Nomad, what became of it makes no exit code: it is what was asked for.
+        monitor::deployment(cx, &deployment.id, args.verbose).await?;
+        return Ok(0);
+    }
     if args.shape.is_asked() {
         let path = format!("/v1/deployment/{}", deployment.id);
         let whole: Value = cx.client.get(&path, &[]).await?;
@@ -73,14 +81,28 @@ pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> 
     Ok(0)
 }
 
-async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
-    if args.shape.is_asked() {
-        let list: Value = cx.client.get("/v1/deployments", &[]).await?;
-        return cx.show(&args.shape, &list);
+/// All roll-outs, the newest first.
+///
+/// # Errors
+/// The filter is invalid, or the agent does not answer.
+pub(super) async fn deployments(
+    cx: &mut Context,
+    filter: Option<&str>,
+    shape: &Shape,
+    verbose: bool,
+) -> Outcome {
+    let mut query = vec![("reverse", "true")];
+    query.extend(filter.map(|filter| ("filter", filter)));
+    if shape.is_asked() {
+        let list: Value = cx.client.get("/v1/deployments", &query).await?;
+        return cx.show(shape, &list);
     }
-    let list: Vec<DeploymentDto> = cx.client.get("/v1/deployments", &[]).await?;
-    cx.screen
-        .print_line(&deployment_table(&list, args.verbose))?;
+    let list: Vec<DeploymentDto> = cx.client.get("/v1/deployments", &query).await?;
+    let shown = match list.is_empty() {
+        true => "No deployments found".to_owned(),
+        false => deployment_table(&list, verbose),
+    };
+    cx.screen.print_line(&shown)?;
     Ok(0)
 }
 

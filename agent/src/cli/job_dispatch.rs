@@ -11,12 +11,13 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use super::args::DispatchArgs;
+use super::client::Answer;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
-use super::lookup::{self, job_path};
+use super::lookup::{self, job_part, job_path};
 use super::monitor;
 use super::table::{block, short};
-use crate::http::dto::Dispatched;
+use crate::http::dto::{AllocStub, Dispatched};
 
 /// Runs the command.
 ///
@@ -54,7 +55,42 @@ pub(super) async fn run(cx: &mut Context, args: DispatchArgs) -> Outcome {
         return Ok(0);
     }
     cx.screen.print_line("")?;
-    monitor::eval(cx, &made.eval_id, args.verbose).await
+    let code = monitor::eval(cx, &made.eval_id, args.verbose).await?;
+    if args.wait && code == 0 {
+        return finish(cx, &made.dispatched_job_id, &job.namespace).await;
+    }
+    Ok(code)
+}
+
+/// Waits until the job that was made is over. The exit code is 1 if something of it failed for good.
+async fn finish(cx: &mut Context, id: &str, namespace: &str) -> Outcome {
+    let path = job_part(id, "");
+    let mut index = 0;
+    loop {
+        let after = index.to_string();
+        let query = [("namespace", namespace), ("index", after.as_str())];
+        let answer: Answer<Value> = monitor::follow(cx, &path, &query).await?;
+        index = answer.index;
+        if answer.value["Status"] == "dead" {
+            break;
+        }
+    }
+    let path = job_part(id, "/allocations");
+    let namespace = [("namespace", namespace)];
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    let failed = allocs.iter().filter(|alloc| {
+        let is_last = alloc.next_allocation.is_empty();
+        is_last && matches!(alloc.client_status.as_str(), "failed" | "lost")
+    });
+    let words = match failed.count() {
+        0 => {
+            cx.screen.print_line(&format!("Job \"{id}\" is complete"))?;
+            return Ok(0);
+        }
+        count => format!("Job \"{id}\" is over, and allocations of it failed: {count}"),
+    };
+    cx.screen.print_line(&words)?;
+    Ok(1)
 }
 
 fn meta(given: &[String]) -> Result<Map<String, Value>, Failure> {

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::json;
 
-use super::args::OfJobArgs;
+use super::args::JobEvalArgs;
 use super::context::{Context, Outcome};
 use super::lookup::{self, job_path};
 use super::monitor;
@@ -14,10 +14,11 @@ use crate::http::dto::Registered;
 ///
 /// # Errors
 /// The job cannot be found, or the agent refuses.
-pub(super) async fn run(cx: &mut Context, args: OfJobArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: JobEvalArgs) -> Outcome {
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
-    let body = json!({ "JobID": job.id, "EvalOptions": { "ForceReschedule": false } });
+    let body =
+        json!({ "JobID": job.id, "EvalOptions": { "ForceReschedule": args.force_reschedule } });
     let path = job_path(&job, "/evaluate");
     let sent = cx
         .client

@@ -16,7 +16,7 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     if args.hcl {
-        return text(cx, &job, args.version).await;
+        return text(cx, &job, args.version, args.with_vars).await;
     }
     let Some(wanted) = args.version else {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
@@ -44,8 +44,8 @@ fn show(cx: &mut Context, shape: &Shape, job: Value) -> Outcome {
     }
 }
 
-/// The job file that a version was made from.
-async fn text(cx: &mut Context, job: &JobStub, version: Option<u64>) -> Outcome {
+/// The job file that a version was made from, and the variables that it was given if they are asked for.
+async fn text(cx: &mut Context, job: &JobStub, version: Option<u64>, with_vars: bool) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     let version = match version {
         Some(version) => version,
@@ -66,8 +66,31 @@ async fn text(cx: &mut Context, job: &JobStub, version: Option<u64>) -> Outcome 
         )),
         _ => failure,
     })?;
+    if with_vars && let Some(variables) = variables(&submission) {
+        cx.screen.print_line(&variables)?;
+    }
     let mut text = submission.source.as_str();
     text = text.strip_suffix('\n').unwrap_or(text);
     cx.screen.print_line(text)?;
     Ok(0)
+}
+
+/// The variables of a submission: those of the command line first, then what files said. None if there were none.
+fn variables(submission: &SubmissionDto) -> Option<String> {
+    let flags = submission.variable_flags.iter().flatten();
+    let flags: Vec<String> = flags
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    let parts = [
+        ("Variables of the command line", flags.join("\n")),
+        (
+            "Variables of files",
+            submission.variables.trim_end().to_owned(),
+        ),
+    ];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    let shown: Vec<String> = parts
+        .map(|(title, text)| format!("{title}:\n{text}\n"))
+        .collect();
+    (!shown.is_empty()).then(|| format!("{}\nJob file:", shown.join("\n")))
 }

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::args::PlanArgs;
+use super::args::{PlanArgs, Shape};
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::job_part;
@@ -39,8 +39,12 @@ async fn plan(cx: &mut Context, args: &PlanArgs) -> Outcome {
         .map_err(|error| Failure::new(format!("the agent's answer cannot be decoded: {error}")))?;
     let mut groups = planned.annotations.desired_updates.values();
     let code = u8::from(groups.any(DesiredUpdates::starts_or_ends));
-    if args.output_json {
-        cx.print_json(&answer)?;
+    if args.json_output || args.template.is_some() {
+        let shape = Shape {
+            json: args.json_output,
+            template: args.template.clone(),
+        };
+        cx.show(&shape, &answer)?;
         return Ok(code);
     }
     if let Some(differences) = &planned.diff {

@@ -33,6 +33,7 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
         "Job": job,
         "Submission": submission,
         "PreserveCounts": args.preserve_counts,
+        "PreserveResources": args.preserve_resources,
     });
     if let (Some(index), Some(fields)) = (args.check_index, body.as_object_mut()) {
         fields.insert("EnforceIndex".to_owned(), json!(true));

@@ -49,6 +49,7 @@ pub(super) async fn run(cx: &mut Context, args: ScaleArgs) -> Outcome {
         "Message": "submitted using the Drover command line",
         "Error": false,
         "Meta": Value::Null,
+        "JobModifyIndex": args.check_index.unwrap_or(0),
     });
     let sent = cx
         .client

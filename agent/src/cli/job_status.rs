@@ -8,8 +8,8 @@ use super::args::JobStatusArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
-use super::monitor;
 use super::table::{block, short, table};
+use super::{eval_list, monitor};
 use crate::http::dto::{
     AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary, PeriodicLaunches,
 };
@@ -128,7 +128,7 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     }
     cx.screen.title("\nSummary")?;
     cx.screen.print_line(&summary(&job.job_summary))?;
-    evaluations(cx, &job).await?;
+    evaluations(cx, &job, args).await?;
     let path = job_path(&job, "/deployment");
     let deployment: Option<DeploymentDto> = cx.client.get(&path, &namespace).await?;
     if let Some(deployment) = deployment {
@@ -144,7 +144,9 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
         ))?;
     }
     let path = job_path(&job, "/allocations");
-    let allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    let all = if args.all_allocs { "true" } else { "false" };
+    let query = [namespace[0], ("all", all)];
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &query).await?;
     cx.screen.title("\nAllocations")?;
     let shown = allocations(cx, &allocs, args.verbose);
     cx.screen.print_line(&shown)?;
@@ -282,24 +284,53 @@ fn summary(summary: &JobSummary) -> String {
     table(header, rows)
 }
 
-/// What the latest evaluation could not place.
-async fn evaluations(cx: &mut Context, job: &JobStub) -> Result<(), Failure> {
+/// The job's evaluations, if they are asked for, and what the latest one could not place.
+async fn evaluations(cx: &mut Context, job: &JobStub, args: &JobStatusArgs) -> Result<(), Failure> {
     let waiting = job
         .job_summary
         .summary
         .values()
         .any(|group| group.queued > 0);
-    if !waiting {
+    let shows = args.evals || args.verbose;
+    if !waiting && !shows {
         return Ok(());
     }
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/evaluations");
     let evals: Vec<EvaluationDto> = cx.client.get(&path, &namespace).await?;
-    if let Some(eval) = evals.iter().find(|eval| !eval.failed_groups.is_empty()) {
+    if shows {
+        cx.screen.title("\nEvaluations")?;
+        cx.screen.print_line(&eval_table(&evals, args.verbose))?;
+    }
+    if let Some(eval) = evals
+        .iter()
+        .filter(|_| waiting)
+        .find(|eval| !eval.failed_groups.is_empty())
+    {
         cx.screen.title("\nPlacement Failure")?;
         cx.screen.print_line(&monitor::failed_groups(eval))?;
     }
     Ok(())
+}
+
+fn eval_table(evals: &[EvaluationDto], verbose: bool) -> String {
+    let row = |eval: &EvaluationDto| {
+        [
+            short(&eval.id, verbose),
+            eval.priority.to_string(),
+            eval.triggered_by.clone(),
+            eval.status.clone(),
+            eval_list::failures(eval),
+        ]
+    };
+    let header = [
+        "ID",
+        "Priority",
+        "Triggered By",
+        "Status",
+        "Placement Failures",
+    ];
+    table(header, evals.iter().map(row))
 }
 
 /// The table of allocations.

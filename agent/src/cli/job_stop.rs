@@ -30,7 +30,8 @@ async fn stop(cx: &mut Context, args: &StopArgs, id: &str) -> Outcome {
         return Ok(0);
     }
     let purge = if args.purge { "true" } else { "false" };
-    let query = [("purge", purge), ("namespace", job.namespace.as_str())];
+    let mut query = vec![("purge", purge), ("namespace", job.namespace.as_str())];
+    query.extend((args.no_shutdown_delay).then_some(("no_shutdown_delay", "true")));
     let path = job_path(&job, "");
     let stopped: Stopped = cx
         .client

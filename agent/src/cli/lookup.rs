@@ -128,7 +128,8 @@ pub(super) async fn node(client: &Client, prefix: &str) -> Result<NodeDto, Failu
     by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeDto| &node.id).await
 }
 
-/// The allocation whose id begins so; or, where the id is a job's, the newest one of it that runs.
+/// The allocation whose id begins so; or, where the id is a job's, the newest one of it that runs, of this group
+/// if one is named.
 ///
 /// # Errors
 /// There is none, or there are several.
@@ -136,6 +137,7 @@ pub(super) async fn alloc_or_job(
     cx: &mut Context,
     id: &str,
     is_job: bool,
+    group: Option<&str>,
 ) -> Result<AllocStub, Failure> {
     if !is_job {
         return alloc(&cx.client, id).await;
@@ -144,9 +146,13 @@ pub(super) async fn alloc_or_job(
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(&job, "/allocations");
     let mut allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    if let Some(group) = group {
+        allocs.retain(|alloc| alloc.task_group == group);
+    }
     // The newest that runs, or else the newest.
     allocs.sort_by_key(|alloc| (alloc.client_status == "running", alloc.create_index));
-    let none = || Failure::new(format!("Job \"{}\" has no allocations", job.id));
+    let of_group = group.map_or_else(String::new, |name| format!(" of group \"{name}\""));
+    let none = || Failure::new(format!("Job \"{}\" has no allocations{of_group}", job.id));
     allocs.pop().ok_or_else(none)
 }
 

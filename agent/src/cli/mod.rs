@@ -88,11 +88,14 @@ mod var_spec;
 mod volume;
 
 #[cfg(test)]
+mod option_tests;
+#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use args::{
@@ -102,7 +105,7 @@ use args::{
 };
 use client::Client;
 use context::{Context, Outcome};
-use screen::Screen;
+use screen::{Colour, Screen};
 
 use crate::{runtime, times};
 
@@ -118,14 +121,17 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     if let Some(advice) = not_ours::advice(&words) {
-        Screen::of_process(true).complain(&advice);
+        Screen::of_process(Colour::Never).complain(&advice);
         return ExitCode::FAILURE;
     }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // There is nobody left to tell if this fails.
-            let _ = error.print();
+            match advice_about(&words, &error) {
+                Some(advice) => Screen::of_process(Colour::Never).complain(&advice),
+                // There is nobody left to tell if this fails.
+                None => drop(error.print()),
+            }
             let code = if rehearses { rehearse::ERROR } else { 1 };
             return ExitCode::from(if error.use_stderr() { code } else { 0 });
         }
@@ -141,9 +147,20 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             code
         }
         Err(error) => {
-            Screen::of_process(true).complain(&format!("cannot start: {error}"));
+            Screen::of_process(Colour::Never).complain(&format!("cannot start: {error}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What to say of an option of Nomad's that there is not, if that is the mistake.
+fn advice_about(words: &[String], error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) => not_ours::option_advice(words, option),
+        Some(_) | None => None,
     }
 }
 
@@ -158,19 +175,19 @@ fn misplaced(cli: &Cli) -> Option<&'static str> {
 
 async fn run(cli: Cli) -> ExitCode {
     if let Some(why) = misplaced(&cli) {
-        Screen::of_process(cli.connection.no_color).complain(why);
+        Screen::of_process(cli.connection.colour()).complain(why);
         return ExitCode::FAILURE;
     }
     let command = match cli.command {
         Command::Up(args) => return runtime::up(args).await,
         Command::Agent(args) => return runtime::agent(args).await,
         Command::Rehearse(args) => {
-            let mut screen = Screen::of_process(cli.connection.no_color);
+            let mut screen = Screen::of_process(cli.connection.colour());
             return ExitCode::from(rehearse::run(&mut screen, &args));
         }
         other => other,
     };
-    let mut screen = Screen::of_process(cli.connection.no_color);
+    let mut screen = Screen::of_process(cli.connection.colour());
     if let Command::Replay(args) = &command {
         let code = replay::run(&mut screen, args).unwrap_or_else(|failure| {
             screen.complain(&failure.message);
@@ -216,7 +233,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Inspect(args) | Command::Job(JobCommand::Inspect(args)) => {
             job_inspect::run(cx, args).await
         }
-        Command::Job(JobCommand::Init(args)) => init::job(cx, &args),
+        Command::Init(args) | Command::Job(JobCommand::Init(args)) => init::job(cx, &args).await,
         Command::Job(JobCommand::Import(args)) => job_import::run(cx, &args),
         Command::Fmt(args) => fmt::run(cx, &args),
         Command::Config(ConfigCommand::Validate(args)) => config_validate::run(cx, &args),
@@ -226,7 +243,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Job(JobCommand::Periodic(PeriodicCommand::Force(args))) => {
             job_periodic::run(cx, args).await
         }
-        Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
+        Command::Plan(args) | Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
         Command::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
         Command::Action(args) | Command::Job(JobCommand::Action(args)) => {
             action::run(cx, args).await
@@ -239,7 +256,9 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Job(JobCommand::History(args)) => job_history::run(cx, args).await,
         Command::Job(JobCommand::Revert(args)) => job_revert::run(cx, args).await,
         Command::Job(JobCommand::Tag(command)) => job_tag::run(cx, command).await,
-        Command::Job(JobCommand::Start(args)) => job_start::run(cx, args).await,
+        Command::Start(args) | Command::Job(JobCommand::Start(args)) => {
+            job_start::run(cx, args).await
+        }
         Command::Job(JobCommand::Eval(args)) => job_eval::run(cx, args).await,
         Command::Job(JobCommand::Allocs(args)) => job_lists::allocs(cx, args).await,
         Command::Job(JobCommand::Deployments(args)) => job_lists::deployments(cx, args).await,
@@ -247,25 +266,35 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {
             alloc_logs::run(cx, args).await
         }
-        Command::Alloc(AllocCommand::Status(args)) => alloc_status::run(cx, args).await,
+        Command::AllocStatus(args) | Command::Alloc(AllocCommand::Status(args)) => {
+            alloc_status::run(cx, args).await
+        }
         Command::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
         Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
         Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
         Command::Alloc(AllocCommand::Checks(args)) => alloc_checks::run(cx, args).await,
         Command::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
-        Command::Alloc(AllocCommand::Fs(args)) => alloc_fs::run(cx, args).await,
+        Command::Fs(args) | Command::Alloc(AllocCommand::Fs(args)) => alloc_fs::run(cx, args).await,
         Command::Alloc(AllocCommand::PortForward(args)) => port_forward::run(cx, args).await,
         Command::Alloc(AllocCommand::Cp(args)) => alloc_cp::run(cx, args).await,
         Command::Exec(args) | Command::Alloc(AllocCommand::Exec(args)) => exec::run(cx, args).await,
-        Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
-        Command::Node(NodeCommand::Drain(args)) => node_drain::run(cx, args).await,
+        Command::NodeStatus(args) | Command::Node(NodeCommand::Status(args)) => {
+            node_status::run(cx, args).await
+        }
+        Command::NodeDrain(args) | Command::Node(NodeCommand::Drain(args)) => {
+            node_drain::run(cx, args).await
+        }
         Command::Node(NodeCommand::Eligibility(args)) => node_eligibility::run(cx, args).await,
         Command::Node(NodeCommand::Meta(command)) => node_meta::run(cx, command).await,
-        Command::Node(NodeCommand::Config(args)) => node_config::run(cx, args).await,
+        Command::ClientConfig(args) | Command::Node(NodeCommand::Config(args)) => {
+            node_config::run(cx, args).await
+        }
         Command::Node(NodeCommand::Pool(command)) => node_pool::run(cx, command).await,
         Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
         Command::Eval(EvalCommand::List(args)) => eval_list::run(cx, args).await,
-        Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,
+        Command::EvalStatus(args) | Command::Eval(EvalCommand::Status(args)) => {
+            eval_status::run(cx, args).await
+        }
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
@@ -296,13 +325,17 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Complete(args) => completion::complete(cx, &args.words).await,
         Command::Man(args) => man::run(cx, &args),
         Command::Monitor(args) => agent_monitor::run(cx, args).await,
-        Command::Server(ServerCommand::Members(args)) => server_members::members(cx, args).await,
+        Command::ServerMembers(args) | Command::Server(ServerCommand::Members(args)) => {
+            server_members::members(cx, args).await
+        }
         Command::AgentInfo(args) => server_members::info(cx, args).await,
         Command::Operator(OperatorCommand::Metrics(args)) => operator::metrics(cx, args).await,
         Command::Operator(OperatorCommand::Root(RootCommand::Keyring(command))) => {
             keyring::run(cx, command).await
         }
-        Command::Operator(OperatorCommand::Debug(args)) => operator_debug::run(cx, args).await,
+        Command::Debug(args) | Command::Operator(OperatorCommand::Debug(args)) => {
+            operator_debug::run(cx, args).await
+        }
         Command::Operator(OperatorCommand::Snapshot(command)) => {
             operator_snapshot::run(cx, command).await
         }

@@ -4,7 +4,7 @@ use drover_io_real::http_client::encoded;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::args::{NodePoolArgs, NodePoolCommand, NodePoolListArgs};
+use super::args::{NodePoolArgs, NodePoolCommand, NodePoolListArgs, NodePoolPartArgs};
 use super::context::{Context, Outcome};
 use super::table::{block, table};
 use super::{job_status, node_status};
@@ -37,13 +37,16 @@ fn path(pool: &str, part: &str) -> String {
 
 async fn list(cx: &mut Context, args: NodePoolListArgs) -> Outcome {
     if args.shape.is_asked() {
-        let all: Value = cx.client.get("/v1/node/pools", &[]).await?;
-        return cx.show(&args.shape, &all);
+        let (all, next): (Value, _) = cx.page("/v1/node/pools", &[], &args.page).await?;
+        cx.show(&args.shape, &all)?;
+        cx.note_next(next.as_deref());
+        return Ok(0);
     }
-    let all: Vec<Pool> = cx.client.get("/v1/node/pools", &[]).await?;
+    let (all, next): (Vec<Pool>, _) = cx.page("/v1/node/pools", &[], &args.page).await?;
     let rows = all.into_iter().map(|pool| [pool.name, pool.description]);
     cx.screen
         .print_line(&table(["Name", "Description"], rows))?;
+    cx.note_next(next.as_deref());
     Ok(0)
 }
 
@@ -59,22 +62,32 @@ async fn info(cx: &mut Context, args: NodePoolArgs) -> Outcome {
     Ok(0)
 }
 
-async fn nodes(cx: &mut Context, args: NodePoolArgs) -> Outcome {
+async fn nodes(cx: &mut Context, args: NodePoolPartArgs) -> Outcome {
     let path = path(&args.pool, "/nodes");
     if args.shape.is_asked() {
-        let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.show(&args.shape, &whole);
+        return part(cx, &path, &args).await;
     }
-    let nodes: Vec<NodeDto> = cx.client.get(&path, &[]).await?;
-    node_status::print_nodes(cx, &nodes, args.verbose)
+    let (nodes, next): (Vec<NodeDto>, _) = cx.page(&path, &[], &args.page).await?;
+    node_status::print_nodes(cx, &nodes, args.verbose, &node_status::Columns::default())?;
+    cx.note_next(next.as_deref());
+    Ok(0)
 }
 
-async fn jobs(cx: &mut Context, args: NodePoolArgs) -> Outcome {
+async fn jobs(cx: &mut Context, args: NodePoolPartArgs) -> Outcome {
     let path = path(&args.pool, "/jobs");
     if args.shape.is_asked() {
-        let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.show(&args.shape, &whole);
+        return part(cx, &path, &args).await;
     }
-    let jobs: Vec<JobStub> = cx.client.get(&path, &[]).await?;
-    job_status::print_jobs(cx, jobs)
+    let (jobs, next): (Vec<JobStub>, _) = cx.page(&path, &[], &args.page).await?;
+    job_status::print_jobs(cx, jobs)?;
+    cx.note_next(next.as_deref());
+    Ok(0)
+}
+
+/// A part of a list, in the shape that is asked for.
+async fn part(cx: &mut Context, path: &str, args: &NodePoolPartArgs) -> Outcome {
+    let (part, next): (Value, _) = cx.page(path, &[], &args.page).await?;
+    cx.show(&args.shape, &part)?;
+    cx.note_next(next.as_deref());
+    Ok(0)
 }

@@ -1,11 +1,13 @@
 //! `drover node status`.
 
+use std::collections::BTreeMap;
+
 use drover_core::time::Span;
 use serde_json::Value;
 
 use super::args::NodeStatusArgs;
 use super::context::{Context, Outcome};
-use super::table::{block, short, table};
+use super::table::{block, columns, short};
 use super::{job_status, lookup, node_detail, node_eligibility, node_usage};
 use crate::http::dto::{Alloc, AllocStub, HostStats, NodeDto};
 use crate::times;
@@ -32,7 +34,9 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     };
     cx.screen.print_line(&head(&node, host.as_ref()))?;
     let allocs: Vec<Alloc> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
-    node_usage::print_allocated(cx, &node, host.as_ref(), &allocs)?;
+    if !args.short {
+        node_usage::print_allocated(cx, &node, host.as_ref(), &allocs)?;
+    }
     if let Some(host) = &host {
         node_usage::print_used(cx, &node, host, &allocs).await?;
     }
@@ -41,7 +45,7 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     cx.screen.title("\nAllocations")?;
     let shown = job_status::allocations(cx, &allocs, args.verbose);
     cx.screen.print_line(&shown)?;
-    if args.verbose {
+    if args.verbose && !args.short {
         for (title, text) in node_detail::sections(&node) {
             cx.screen.title(&format!("\n{title}"))?;
             cx.screen.print_line(&text)?;
@@ -54,48 +58,88 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
 }
 
 async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
+    let query = args.os.then_some(("os", "true"));
     if args.shape.is_asked() {
-        let nodes: Value = cx.client.get("/v1/nodes", &[]).await?;
-        return cx.show(&args.shape, &nodes);
+        let (nodes, next): (Value, _) = cx.page("/v1/nodes", query.as_slice(), &args.page).await?;
+        cx.show(&args.shape, &nodes)?;
+        cx.note_next(next.as_deref());
+        return Ok(0);
     }
-    let nodes: Vec<NodeDto> = cx.client.get("/v1/nodes", &[]).await?;
-    print_nodes(cx, &nodes, args.verbose)
+    let (nodes, next): (Vec<NodeDto>, _) =
+        cx.page("/v1/nodes", query.as_slice(), &args.page).await?;
+    if args.quiet {
+        for node in &nodes {
+            cx.screen.print_line(&node.id)?;
+        }
+        return Ok(0);
+    }
+    let mut more = Columns {
+        os: args.os,
+        running: BTreeMap::new(),
+    };
+    if args.allocs {
+        for node in &nodes {
+            let path = format!("/v1/node/{}/allocations", node.id);
+            let allocs: Vec<AllocStub> = cx.client.get(&path, &[]).await?;
+            let running = allocs.iter().filter(|one| one.client_status == "running");
+            more.running.insert(node.id.clone(), running.count());
+        }
+    }
+    print_nodes(cx, &nodes, args.verbose, &more)?;
+    cx.note_next(next.as_deref());
+    Ok(0)
+}
+
+/// What a list of nodes shows besides.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    /// The operating systems.
+    os: bool,
+    /// How many allocations run on which node; none to show no such column.
+    running: BTreeMap<String, usize>,
 }
 
 /// Shows nodes as a list.
 ///
 /// # Errors
 /// Nobody reads any more.
-pub(super) fn print_nodes(cx: &mut Context, nodes: &[NodeDto], verbose: bool) -> Outcome {
-    let header = [
-        "ID",
-        "Node Pool",
-        "DC",
-        "Name",
-        "Class",
-        "Drain",
-        "Eligibility",
-        "Status",
-    ];
+pub(super) fn print_nodes(
+    cx: &mut Context,
+    nodes: &[NodeDto],
+    verbose: bool,
+    more: &Columns,
+) -> Outcome {
+    let shows_running = !more.running.is_empty();
+    let mut header = vec!["ID", "Node Pool", "DC", "Name", "Class"];
+    header.extend(more.os.then_some("OS"));
+    header.extend(["Drain", "Eligibility", "Status"]);
+    header.extend(shows_running.then_some("Running Allocs"));
+    let or_none = |text: &str| match text {
+        "" => "<none>".to_owned(),
+        text => text.to_owned(),
+    };
     let row = |node: &NodeDto| {
-        let class = if node.node_class.is_empty() {
-            "<none>"
-        } else {
-            &node.node_class
-        };
-        [
+        let mut row = vec![
             short(&node.id, verbose),
             node.node_pool.clone(),
             node.datacenter.clone(),
             node.name.clone(),
-            class.to_owned(),
+            or_none(&node.node_class),
+        ];
+        let os = node.attributes.get("os.name").map_or("", String::as_str);
+        row.extend(more.os.then(|| or_none(os)));
+        row.extend([
             node.drain.to_string(),
             node.scheduling_eligibility.clone(),
             node.status.clone(),
-        ]
+        ]);
+        let running = more.running.get(&node.id).copied().unwrap_or(0);
+        row.extend(shows_running.then(|| running.to_string()));
+        row
     };
-    cx.screen
-        .print_line(&table(header, nodes.iter().map(row)))?;
+    let header = header.into_iter().map(str::to_owned).collect();
+    let rows = core::iter::once(header).chain(nodes.iter().map(row));
+    cx.screen.print_line(&columns(rows))?;
     Ok(0)
 }
 

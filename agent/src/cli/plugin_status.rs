@@ -17,11 +17,21 @@ const PATH: &str = "/v1/agent/plugins";
 /// # Errors
 /// There is no such plugin, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: PluginStatusArgs) -> Outcome {
+    let kind = args.kind.as_deref();
+    if !matches!(kind, None | Some("driver" | "device")) {
+        return Err(Failure::new(
+            "there are no plugins of that type here: -type is \"driver\" or \"device\"",
+        ));
+    }
     if args.shape.is_asked() {
-        let all: Value = cx.client.get(PATH, &[]).await?;
+        let mut all: Value = cx.client.get(PATH, &[]).await?;
+        if let (Some(kind), Value::Array(items)) = (kind, &mut all) {
+            items.retain(|item| item["Kind"] == kind);
+        }
         return cx.show(&args.shape, &named(all, args.plugin.as_deref())?);
     }
-    let all: Vec<PluginDto> = cx.client.get(PATH, &[]).await?;
+    let mut all: Vec<PluginDto> = cx.client.get(PATH, &[]).await?;
+    all.retain(|plugin| kind.is_none_or(|kind| plugin.kind == kind));
     let Some(name) = &args.plugin else {
         let time = |nanos| cx.time(nanos, args.verbose);
         let shown = list(&all, args.verbose, time);

@@ -43,7 +43,7 @@ const TROUBLES: usize = 16;
 /// # Errors
 /// The allocation cannot be found, or nothing can listen here.
 pub(super) async fn run(cx: &mut Context, args: PortForwardArgs) -> Outcome {
-    let alloc = lookup::alloc_or_job(cx, &args.id, args.job).await?;
+    let alloc = lookup::alloc_or_job(cx, &args.id, args.job, args.group.as_deref()).await?;
     let path = format!("/v1/client/allocation/{}/port-forward", alloc.id);
     let mut serving = JoinSet::new();
     let (troubles, mut shown) = mpsc::channel(TROUBLES);

@@ -4,6 +4,17 @@ use std::io::{self, IsTerminal, Write};
 
 use super::failure::Failure;
 
+/// When colours are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// Where a terminal shows them, unless the environment says otherwise.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
 /// Where output goes.
 pub struct Screen {
     out: Box<dyn Write + Send>,
@@ -16,14 +27,18 @@ pub struct Screen {
 
 impl Screen {
     /// The process's own outputs.
-    pub fn of_process(no_color: bool) -> Screen {
+    pub fn of_process(colour: Colour) -> Screen {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let plain = no_color || set("NO_COLOR") || set("NOMAD_CLI_NO_COLOR");
+        let plain = set("NO_COLOR") || set("NOMAD_CLI_NO_COLOR");
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let out = io::stdout();
         let terminal = out.is_terminal() && !dumb;
         Screen {
-            colour: terminal && !plain,
+            colour: match colour {
+                Colour::Never => false,
+                Colour::Always => true,
+                Colour::Auto => !plain && (terminal || set("NOMAD_CLI_FORCE_COLOR")),
+            },
             moving: terminal && io::stderr().is_terminal(),
             out: Box::new(out),
             err: Box::new(io::stderr()),

@@ -53,15 +53,18 @@ fn names(all: &Value) -> String {
 async fn info(cx: &mut Context, args: ServiceInfoArgs) -> Outcome {
     let path = format!("/v1/service/{}", encoded(&args.service));
     if args.shape.is_asked() {
-        let all: Value = cx.client.get(&path, &[]).await?;
-        return cx.show(&args.shape, &all);
+        let (all, next): (Value, _) = cx.page(&path, &[], &args.page).await?;
+        cx.show(&args.shape, &all)?;
+        cx.note_next(next.as_deref());
+        return Ok(0);
     }
-    let all: Vec<ServiceInstance> = cx.client.get(&path, &[]).await?;
+    let (all, next): (Vec<ServiceInstance>, _) = cx.page(&path, &[], &args.page).await?;
     if all.is_empty() {
         let words = format!("No service registrations found for \"{}\"", args.service);
         return Err(Failure::new(words));
     }
     cx.screen.print_line(&instances(&all, args.verbose))?;
+    cx.note_next(next.as_deref());
     Ok(0)
 }
 

@@ -9,7 +9,7 @@ use super::{dashes, dispatch};
 use crate::testing::{Rig, job};
 
 /// What a command exits with, says, and complains of.
-async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
+pub(super) async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
     let (mut cx, out, err) = rig.context();
     let args = ["drover"].iter().chain(args).map(|arg| (*arg).into());
     let args = dashes::rewrite(&<Cli as clap::CommandFactory>::command(), args);
@@ -26,20 +26,25 @@ async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
 }
 
 /// A file with a job in the API's form.
-fn file(job: &serde_json::Value) -> tempfile::NamedTempFile {
+pub(super) fn file(job: &serde_json::Value) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(serde_json::json!({ "Job": job }).to_string().as_bytes())
         .unwrap();
     file
 }
 
-async fn submit(rig: &Rig, id: &str, kind: &str, exit: Option<i64>) -> (u8, String, String) {
+pub(super) async fn submit(
+    rig: &Rig,
+    id: &str,
+    kind: &str,
+    exit: Option<i64>,
+) -> (u8, String, String) {
     let file = file(&job(id, kind, exit));
     run(rig, &["job", "run", file.path().to_str().unwrap()]).await
 }
 
 /// The short id of the only allocation that a job's status shows.
-async fn alloc_of(rig: &Rig, id: &str) -> String {
+pub(super) async fn alloc_of(rig: &Rig, id: &str) -> String {
     let (_, out, _) = run(rig, &["status", id]).await;
     out.lines()
         .last()

@@ -40,6 +40,8 @@ enum Out {
     Json,
     None,
     Template(String),
+    /// Paths alone, of a list.
+    Terse,
 }
 
 impl Out {
@@ -68,7 +70,7 @@ impl Out {
 /// Shows an answer that is not shown as a table.
 fn show(cx: &mut Context, out: &Out, answer: &impl serde::Serialize) -> Outcome {
     match out {
-        Out::None | Out::Table => Ok(0),
+        Out::None | Out::Table | Out::Terse => Ok(0),
         Out::Json => cx.print_json(&shape(answer)?),
         Out::Template(template) => {
             cx.screen
@@ -104,7 +106,7 @@ async fn put(cx: &mut Context, args: VarPutArgs) -> Outcome {
     let put = answer.map_err(|failure| conflict(failure, &given.path, args.check_index))?;
     match out {
         Out::None | Out::Json | Out::Template(_) => show(cx, &out, &put),
-        Out::Table => {
+        Out::Table | Out::Terse => {
             let new = put.stub.create_index == put.stub.modify_index;
             let done = if new { "created" } else { "updated" };
             let path = &put.stub.path;
@@ -225,7 +227,7 @@ async fn get(cx: &mut Context, args: VarGetArgs) -> Outcome {
     }
     match out {
         Out::None | Out::Json | Out::Template(_) => show(cx, &out, &variable),
-        Out::Table => {
+        Out::Table | Out::Terse => {
             cx.screen.print_line(&whole(&variable, time))?;
             Ok(0)
         }
@@ -258,14 +260,24 @@ fn shape(variable: &impl serde::Serialize) -> Result<Value, Failure> {
 }
 
 async fn list(cx: &mut Context, args: VarListArgs) -> Outcome {
-    let out = Out::of(args.out.as_deref(), args.json, args.template.as_deref())?;
+    let out = match (args.out.as_deref(), &args.template) {
+        (Some("terse"), None) if !args.json => Out::Terse,
+        (out, template) => Out::of(out, args.json, template.as_deref())?,
+    };
     let prefix = args.prefix.as_deref().unwrap_or_default();
-    let all: Vec<VariableStub> = cx.client.get("/v1/vars", &[("prefix", prefix)]).await?;
+    let query = [("prefix", prefix)];
+    let (all, next): (Vec<VariableStub>, _) = cx.page("/v1/vars", &query, &args.page).await?;
     match out {
-        Out::None | Out::Json | Out::Template(_) => return show(cx, &out, &all),
+        Out::None | Out::Json | Out::Template(_) => {
+            show(cx, &out, &all)?;
+        }
+        Out::Terse => all
+            .iter()
+            .try_for_each(|one| cx.screen.print_line(&one.path))?,
         Out::Table if all.is_empty() => cx.screen.print_line("No variables found")?,
         Out::Table => cx.screen.print_line(&rows(&all, time))?,
     }
+    cx.note_next(next.as_deref());
     Ok(0)
 }
 
@@ -303,6 +315,7 @@ mod tests {
             force: false,
             check_index: None,
             format: format.map(str::to_owned),
+            verbose: false,
             out: None,
             template: None,
         }

@@ -1,7 +1,6 @@
 //! `drover volume`: host volumes that are made and removed while the agent runs.
 
-use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use hyper::Method;
@@ -14,7 +13,7 @@ use super::args::{
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
-use super::{job_status, usage};
+use super::{files, job_status, lookup, usage};
 use crate::http::dto::{VolumeDto, VolumeStub};
 use crate::jobspec;
 
@@ -23,6 +22,7 @@ const MAX_READ: u64 = 1 << 20;
 
 /// What `volume init` writes.
 const EXAMPLE: &str = include_str!("volume_example.hcl");
+const EXAMPLE_JSON: &str = include_str!("volume_example.json");
 
 /// Runs one of the commands.
 ///
@@ -49,15 +49,13 @@ fn host_alone(kind: Option<&str>) -> Result<(), Failure> {
 
 fn init(cx: &mut Context, args: &VolumeInitArgs) -> Outcome {
     host_alone(args.kind.as_deref())?;
-    let shown = args.file.display();
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&args.file)
-        .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
-    file.write_all(EXAMPLE.as_bytes())
-        .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
-    let words = format!("Example volume specification written to {shown}");
+    let (name, text) = match args.json {
+        true => ("volume.json", EXAMPLE_JSON),
+        false => ("volume.hcl", EXAMPLE),
+    };
+    let file = args.file.as_deref().unwrap_or(Path::new(name));
+    files::create(file, text)?;
+    let words = format!("Example volume specification written to {}", file.display());
     cx.screen.print_line(&words)?;
     Ok(0)
 }
@@ -139,9 +137,9 @@ async fn status(cx: &mut Context, args: VolumeStatusArgs) -> Outcome {
     };
     let id = find(cx, asked).await?.id;
     let path = format!("/v1/volume/host/{id}");
-    if args.json {
+    if args.shape.is_asked() {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.print_json(&whole);
+        return cx.show(&args.shape, &whole);
     }
     let volume: VolumeDto = cx.client.get(&path, &[]).await?;
     let stub = &volume.stub;
@@ -162,6 +160,9 @@ async fn status(cx: &mut Context, args: VolumeStatusArgs) -> Outcome {
         ("Host Path", volume.host_path.clone()),
     ];
     cx.screen.print_line(&block(lines))?;
+    if args.short {
+        return Ok(0);
+    }
     if !volume.requested_capabilities.is_empty() {
         cx.screen.title("\nCapabilities")?;
         let rows = volume.requested_capabilities.iter();
@@ -176,10 +177,16 @@ async fn status(cx: &mut Context, args: VolumeStatusArgs) -> Outcome {
 }
 
 async fn list(cx: &mut Context, args: &VolumeStatusArgs) -> Outcome {
-    let query = [("type", "host")];
-    if args.json {
+    let node = match &args.node {
+        Some(prefix) => Some(lookup::node(&cx.client, prefix).await?.id),
+        None => None,
+    };
+    let mut query = vec![("type", "host")];
+    query.extend(node.as_deref().map(|node| ("node_id", node)));
+    query.extend(args.node_pool.as_deref().map(|pool| ("node_pool", pool)));
+    if args.shape.is_asked() {
         let all: Value = cx.client.get("/v1/volumes", &query).await?;
-        return cx.print_json(&all);
+        return cx.show(&args.shape, &all);
     }
     let all: Vec<VolumeStub> = cx.client.get("/v1/volumes", &query).await?;
     if all.is_empty() {

@@ -13,6 +13,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use tokio::net::TcpListener;
 
+use super::scratch::Scratch;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
 use super::{Asked, Recording, Running, Settings, Signals, flush_log, init_log, start};
@@ -23,8 +24,9 @@ use crate::config::{self, FileConfig};
 use crate::http;
 use crate::tls::Tls;
 
-/// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
-pub async fn agent(args: AgentArgs) -> ExitCode {
+/// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again; unless it is only
+/// to try things out.
+pub async fn agent(mut args: AgentArgs) -> ExitCode {
     let file = match configuration(&args) {
         Ok(file) => file,
         Err(why) => {
@@ -33,7 +35,10 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
         }
     };
     init_log(&level(&args, &file), args.log_json || file.agent.log_json);
-    let ended = run_agent(&args, file).await;
+    let ended = match Scratch::of(&mut args) {
+        Ok(scratch) => without(scratch, run_agent(&args, file).await).await,
+        Err(why) => Err(why),
+    };
     flush_log();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -42,6 +47,16 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// How an agent ended, when its data directory is removed that was only for it.
+async fn without<T>(scratch: Option<Scratch>, ended: Result<T, String>) -> Result<T, String> {
+    let Some(scratch) = scratch else {
+        return ended;
+    };
+    let removed = scratch.remove().await;
+    let ended = ended?;
+    removed.map(|()| ended)
 }
 
 /// What the configuration file says, if there is one.
@@ -79,8 +94,15 @@ async fn run_agent(args: &AgentArgs, file: FileConfig) -> Result<(), String> {
             _ = &mut serving.running.core => return Err("the agent's core ended".to_owned()),
         }
     }
-    tracing::info!("stopping; tasks go on");
-    serving.begin_end(ShutdownMode::KeepTasks).await;
+    let (mode, words) = match args.dev {
+        true => (
+            ShutdownMode::StopTasks,
+            "stopping all tasks, and removing the data directory",
+        ),
+        false => (ShutdownMode::KeepTasks, "stopping; tasks go on"),
+    };
+    tracing::info!("{words}");
+    serving.begin_end(mode).await;
     // A disk that hangs must not keep the agent: a further signal leaves at once.
     serving.wait(&mut signals).await;
     Ok(())
@@ -100,7 +122,7 @@ fn complain(why: &str) {
 }
 
 /// `drover up`: an agent with one job in the foreground.
-pub async fn up(args: UpArgs) -> ExitCode {
+pub async fn up(mut args: UpArgs) -> ExitCode {
     let file = match configuration(&args.agent) {
         Ok(file) => file,
         Err(why) => {
@@ -113,7 +135,10 @@ pub async fn up(args: UpArgs) -> ExitCode {
         false => level(&args.agent, &file),
     };
     init_log(&level, args.agent.log_json || file.agent.log_json);
-    let ended = run_up(&args, file).await;
+    let ended = match Scratch::of(&mut args.agent) {
+        Ok(scratch) => without(scratch, run_up(&args, file).await).await,
+        Err(why) => Err(why),
+    };
     flush_log();
     match ended {
         Ok(code) => code,

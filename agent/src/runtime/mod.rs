@@ -4,6 +4,7 @@ mod cluster;
 mod commands;
 mod log;
 mod output;
+mod scratch;
 mod setup;
 mod shutdown;
 mod terminal;

@@ -24,11 +24,14 @@ pub struct AgentArgs {
     /// Where the agent keeps its data
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// For trying things out: keep the data in a new directory, and stop all tasks and remove it at the end
+    #[arg(long, conflicts_with_all = ["data_dir", "servers", "accept_state_loss"])]
+    pub dev: bool,
     /// Where the HTTP API listens; 127.0.0.1:4646 unless given here or in the configuration
     #[arg(long, value_name = "ADDR:PORT")]
     pub http: Option<String>,
     /// The node's name; the machine's unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "node", value_name = "NAME")]
     pub node_name: Option<String>,
     /// The data centre; dc1 unless given here or in the configuration
     #[arg(long, value_name = "NAME")]

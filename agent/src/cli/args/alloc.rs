@@ -51,6 +51,9 @@ pub struct LogsArgs {
     /// The id is a job's
     #[arg(long)]
     pub job: bool,
+    /// With -job: only allocations of this group
+    #[arg(long, value_name = "GROUP", requires = "job")]
+    pub group: Option<String>,
     /// The task
     #[arg(long = "task", value_name = "TASK")]
     pub task_name: Option<String>,
@@ -67,6 +70,9 @@ pub struct AllocStopArgs {
     /// Return when the stop is asked for
     #[arg(long)]
     pub detach: bool,
+    /// Do not wait for the shutdown delays of the group and its tasks
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
@@ -142,6 +148,9 @@ pub struct ExecArgs {
     /// The id is a job's; one of its allocations that runs is chosen
     #[arg(long)]
     pub job: bool,
+    /// With -job: only allocations of this group
+    #[arg(long, value_name = "GROUP", requires = "job")]
+    pub group: Option<String>,
     /// Pass standard input on; `-i=false` does not
     #[arg(short = 'i', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub input: Option<bool>,
@@ -163,6 +172,9 @@ pub struct FsArgs {
     /// The id is a job's; one of its allocations that runs is chosen
     #[arg(long)]
     pub job: bool,
+    /// With -job: only allocations of this group
+    #[arg(long, value_name = "GROUP", requires = "job")]
+    pub group: Option<String>,
     /// Show what it is, and not what is in it
     #[arg(long)]
     pub stat: bool,
@@ -200,6 +212,9 @@ pub struct PortForwardArgs {
     /// The id is a job's; one of its allocations that runs is chosen
     #[arg(long)]
     pub job: bool,
+    /// With -job: only allocations of this group
+    #[arg(long, value_name = "GROUP", requires = "job")]
+    pub group: Option<String>,
 }
 
 /// `alloc cp`.
@@ -212,4 +227,7 @@ pub struct CpArgs {
     /// The id is a job's; one of its allocations that runs is chosen
     #[arg(long)]
     pub job: bool,
+    /// With -job: only allocations of this group
+    #[arg(long, value_name = "GROUP", requires = "job")]
+    pub group: Option<String>,
 }

@@ -50,4 +50,10 @@ pub struct JobInitArgs {
     /// Write no comments
     #[arg(long)]
     pub short: bool,
+    /// Write what the variable nomad/job-templates/NAME has as its item `template`
+    #[arg(long, value_name = "NAME", conflicts_with = "short")]
+    pub template: Option<String>,
+    /// Show the names that -template takes
+    #[arg(long, conflicts_with_all = ["template", "short", "file"])]
+    pub list_templates: bool,
 }

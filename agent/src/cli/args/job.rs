@@ -1,8 +1,10 @@
 //! Arguments of the commands of jobs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use drover_core::text::parse_duration;
 
 use super::{Shape, VariableArgs};
 
@@ -33,6 +35,12 @@ pub struct RunArgs {
     /// Keep the number of copies that run now
     #[arg(long)]
     pub preserve_counts: bool,
+    /// Keep the resources that tasks have now
+    #[arg(long)]
+    pub preserve_resources: bool,
+    /// Accepted for Nomad's scripts; there are no policies to override
+    #[arg(long, hide = true)]
+    pub policy_override: bool,
 }
 
 /// `job import`.
@@ -63,8 +71,15 @@ pub struct PlanArgs {
     #[arg(long)]
     pub json: bool,
     /// Show the answer as JSON
-    #[arg(long)]
-    pub output_json: bool,
+    #[arg(
+        long = "json-output",
+        alias = "output-json",
+        conflicts_with = "template"
+    )]
+    pub json_output: bool,
+    /// Show what this template of Go's makes of the answer, whose fields are those of `-json-output`
+    #[arg(short = 't', value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub template: Option<String>,
     /// Keep the number of copies that run now
     #[arg(long)]
     pub preserve_counts: bool,
@@ -95,6 +110,12 @@ pub struct ValidateArgs {
 pub struct JobStatusArgs {
     /// The job's id or the beginning of it
     pub job: Option<String>,
+    /// Show also allocations of an earlier job of this id
+    #[arg(long)]
+    pub all_allocs: bool,
+    /// Show the job's evaluations
+    #[arg(long)]
+    pub evals: bool,
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,
@@ -115,8 +136,11 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NUMBER")]
     pub version: Option<u64>,
     /// Show the job file that the version was made from
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "template"])]
     pub hcl: bool,
+    /// With -hcl: show also the variables that it was given
+    #[arg(long, requires = "hcl")]
+    pub with_vars: bool,
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,
@@ -134,6 +158,12 @@ pub struct StopArgs {
     /// Forget the job as well
     #[arg(long)]
     pub purge: bool,
+    /// Do not wait for the shutdown delays of its groups and tasks
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
+    /// Accepted for Nomad's scripts; there is one region
+    #[arg(long, hide = true)]
+    pub global: bool,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -162,6 +192,9 @@ pub struct DispatchArgs {
     /// The priority of the job that is made
     #[arg(long, value_name = "NUMBER")]
     pub priority: Option<i64>,
+    /// Wait until the job that is made is over
+    #[arg(long, conflicts_with = "detach")]
+    pub wait: bool,
     /// Return when the job is made
     #[arg(long)]
     pub detach: bool,
@@ -210,21 +243,63 @@ pub struct MoveArgs {
 pub struct JobRestartArgs {
     /// The job's id or the beginning of it
     pub job: String,
-    /// Only this task
-    #[arg(long, value_name = "TASK")]
-    pub task: Option<String>,
+    /// Only these tasks
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["all_tasks", "reschedule"])]
+    pub task: Vec<String>,
     /// Only these groups
     #[arg(long, value_name = "GROUP")]
     pub group: Vec<String>,
     /// Also tasks that ended
     #[arg(long)]
     pub all_tasks: bool,
+    /// How many allocations at once: a number, or a share of all such as 25%
+    #[arg(long, value_name = "NUMBER|SHARE", default_value = "1")]
+    pub batch_size: String,
+    /// How long to wait between batches: a duration, or `ask` for being asked
+    #[arg(long, value_name = "DURATION|ask", default_value = "0s", value_parser = batch_wait)]
+    pub batch_wait: BatchWait,
+    /// What to do when a batch fails: `ask`, or `fail` for ending; to ask where there is a terminal
+    #[arg(long, value_name = "WHAT")]
+    pub on_error: Option<OnError>,
+    /// Stop the allocations, so that they are replaced, instead of restarting their tasks
+    #[arg(long)]
+    pub reschedule: bool,
+    /// With -reschedule: do not wait for shutdown delays, which a restart never does
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
+}
+
+/// What comes between two batches of allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchWait {
+    /// Somebody is asked.
+    Ask,
+    /// A pause.
+    For(Duration),
+}
+
+/// What is done when a batch fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnError {
+    /// Somebody is asked.
+    Ask,
+    /// Nothing more is restarted.
+    Fail,
+}
+
+fn batch_wait(text: &str) -> Result<BatchWait, String> {
+    if text == "ask" {
+        return Ok(BatchWait::Ask);
+    }
+    let span = parse_duration(text).map_err(|_| "expected a duration, such as 10s, or ask")?;
+    let nanos = u64::try_from(span.0).map_err(|_| "no pause is negative")?;
+    Ok(BatchWait::For(Duration::from_nanos(nanos)))
 }
 
 /// `action`.
@@ -242,7 +317,7 @@ pub struct ActionArgs {
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
     /// The allocation; the newest that runs unless given
-    #[arg(long, value_name = "ALLOC")]
+    #[arg(long = "alloc", alias = "allocation", value_name = "ALLOC")]
     pub allocation: Option<String>,
     /// Pass standard input on; `-i=false` does not
     #[arg(short = 'i', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -352,7 +427,23 @@ pub struct TagUnsetArgs {
     pub name: String,
 }
 
-/// `job start` and `job eval`.
+/// `job eval`.
+#[derive(Clone, Debug, Args)]
+pub struct JobEvalArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Replace allocations that failed now, whatever the policies of their groups say
+    #[arg(long)]
+    pub force_reschedule: bool,
+    /// Do not follow what becomes of it
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `job start`.
 #[derive(Clone, Debug, Args)]
 pub struct OfJobArgs {
     /// The job's id or the beginning of it

@@ -40,6 +40,9 @@ pub struct KeyringRotateArgs {
     /// Encrypt every variable anew too
     #[arg(long)]
     pub full: bool,
+    /// Accepted for Nomad's scripts: a key is used as soon as it is made
+    #[arg(long, hide = true)]
+    pub now: bool,
     /// Show the whole id
     #[arg(long)]
     pub verbose: bool,

@@ -2,6 +2,8 @@
 
 mod agent;
 mod alloc;
+mod deployment;
+mod eval;
 mod files;
 mod job;
 mod keyring;
@@ -19,16 +21,23 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::screen::Colour;
+
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
     AllocChecksArgs, AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs,
     AllocStopArgs, CpArgs, ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
 };
+pub use deployment::{
+    ChangeDeploymentArgs, DeploymentCommand, DeploymentListArgs, DeploymentStatusArgs, PromoteArgs,
+};
+pub use eval::{EvalCommand, EvalListArgs, EvalStatusArgs};
 pub use files::{ConfigCommand, ConfigValidateArgs, FmtArgs, JobInitArgs};
 pub use job::{
-    ActionArgs, DispatchArgs, HistoryArgs, ImportArgs, InspectArgs, JobLogsArgs, JobRestartArgs,
-    JobStatusArgs, ListOfJobArgs, MoveArgs, OfJobArgs, PeriodicForceArgs, PlanArgs, RevertArgs,
-    RunArgs, StopArgs, TagApplyArgs, TagCommand, TagUnsetArgs, ValidateArgs,
+    ActionArgs, BatchWait, DispatchArgs, HistoryArgs, ImportArgs, InspectArgs, JobEvalArgs,
+    JobLogsArgs, JobRestartArgs, JobStatusArgs, ListOfJobArgs, MoveArgs, OfJobArgs, OnError,
+    PeriodicForceArgs, PlanArgs, RevertArgs, RunArgs, StopArgs, TagApplyArgs, TagCommand,
+    TagUnsetArgs, ValidateArgs,
 };
 pub use keyring::{
     KeyringCommand, KeyringListArgs, KeyringRemoveArgs, KeyringRotateArgs, RootCommand,
@@ -39,7 +48,8 @@ pub use namespace::{
 };
 pub use node::{
     NodeCommand, NodeConfigArgs, NodeDrainArgs, NodeEligibilityArgs, NodeMetaApplyArgs,
-    NodeMetaCommand, NodeMetaReadArgs, NodePoolArgs, NodePoolCommand, NodePoolListArgs, OfNode,
+    NodeMetaCommand, NodeMetaReadArgs, NodePoolArgs, NodePoolCommand, NodePoolListArgs,
+    NodePoolPartArgs, NodeStatusArgs, OfNode,
 };
 pub use operator::{
     ApiArgs, DebugArgs, MetricsArgs, OperatorCommand, SchedulerCommand, SchedulerGetArgs,
@@ -106,6 +116,20 @@ pub struct Connection {
     /// Use no colours [env: NO_COLOR, NOMAD_CLI_NO_COLOR]
     #[arg(long, global = true)]
     pub no_color: bool,
+    /// Use colours also where the output is no terminal [env: NOMAD_CLI_FORCE_COLOR]
+    #[arg(long, global = true, conflicts_with = "no_color")]
+    pub force_color: bool,
+}
+
+impl Connection {
+    /// When colours are used.
+    pub fn colour(&self) -> Colour {
+        match (self.no_color, self.force_color) {
+            (true, _) => Colour::Never,
+            (false, true) => Colour::Always,
+            (false, false) => Colour::Auto,
+        }
+    }
 }
 
 /// How an answer is shown, if not as text for people.
@@ -128,6 +152,33 @@ impl Shape {
     /// Whether a shape is asked for that is not for people.
     pub fn is_asked(&self) -> bool {
         self.json || self.template.is_some()
+    }
+}
+
+/// Which part of a list is asked for.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Page {
+    /// Only those for which this expression holds
+    #[arg(long, value_name = "EXPRESSION")]
+    pub filter: Option<String>,
+    /// How many are shown at most; all unless given
+    #[arg(long, value_name = "NUMBER")]
+    pub per_page: Option<u32>,
+    /// Where to begin: what the page before names
+    #[arg(long, value_name = "TOKEN")]
+    pub page_token: Option<String>,
+}
+
+impl Page {
+    /// What the agent is asked for it.
+    pub fn query(&self) -> Vec<(&'static str, String)> {
+        let given = [
+            ("filter", self.filter.clone()),
+            ("per_page", self.per_page.map(|most| most.to_string())),
+            ("next_token", self.page_token.clone()),
+        ];
+        let given = given.into_iter();
+        given.filter_map(|(name, it)| Some((name, it?))).collect()
     }
 }
 
@@ -212,6 +263,8 @@ pub enum Command {
     Validate(ValidateArgs),
     /// Short for `job stop`
     Stop(StopArgs),
+    /// Short for `job start`
+    Start(OfJobArgs),
     /// Short for `job inspect`
     Inspect(InspectArgs),
     /// Show jobs, or the job or allocation with this id
@@ -222,6 +275,33 @@ pub enum Command {
     Action(ActionArgs),
     /// Short for `alloc exec`
     Exec(ExecArgs),
+    /// Short for `job plan`
+    Plan(PlanArgs),
+    /// Short for `job init`
+    Init(JobInitArgs),
+    /// Short for `alloc fs`
+    Fs(FsArgs),
+    /// An older name of `alloc status`
+    #[command(hide = true)]
+    AllocStatus(AllocStatusArgs),
+    /// An older name of `node status`
+    #[command(hide = true)]
+    NodeStatus(NodeStatusArgs),
+    /// An older name of `node drain`
+    #[command(hide = true)]
+    NodeDrain(NodeDrainArgs),
+    /// An older name of `eval status`
+    #[command(hide = true)]
+    EvalStatus(EvalStatusArgs),
+    /// An older name of `node config`
+    #[command(hide = true)]
+    ClientConfig(NodeConfigArgs),
+    /// An older name of `server members`
+    #[command(hide = true)]
+    ServerMembers(ServerMembersArgs),
+    /// An older name of `operator debug`
+    #[command(hide = true)]
+    Debug(DebugArgs),
 }
 
 /// `explain`.
@@ -282,7 +362,7 @@ pub enum JobCommand {
     /// Start a stopped job again
     Start(OfJobArgs),
     /// Compare once more what a job wants with what runs
-    Eval(OfJobArgs),
+    Eval(JobEvalArgs),
     /// Show the allocations of a job
     Allocs(ListOfJobArgs),
     /// Show the roll-outs of a job
@@ -336,34 +416,6 @@ pub enum PluginCommand {
     Status(PluginStatusArgs),
 }
 
-/// Commands of evaluations.
-#[derive(Debug, Subcommand)]
-pub enum EvalCommand {
-    /// Show evaluations
-    List(EvalListArgs),
-    /// Show an evaluation
-    Status(EvalStatusArgs),
-}
-
-/// Commands of roll-outs.
-#[derive(Debug, Subcommand)]
-pub enum DeploymentCommand {
-    /// Show roll-outs, or one of them
-    Status(DeploymentStatusArgs),
-    /// Show all roll-outs
-    List(DeploymentListArgs),
-    /// Make healthy canaries copies as all others, so that the rest follows
-    Promote(PromoteArgs),
-    /// Mark a roll-out as failed
-    Fail(ChangeDeploymentArgs),
-    /// Start nothing more of a roll-out for now
-    Pause(ChangeDeploymentArgs),
-    /// Let a paused roll-out go on
-    Resume(ChangeDeploymentArgs),
-    /// Of jobs of several regions, which there are none of here
-    Unblock(ChangeDeploymentArgs),
-}
-
 /// Commands of the whole.
 #[derive(Debug, Subcommand)]
 pub enum SystemCommand {
@@ -375,30 +427,17 @@ pub enum SystemCommand {
     Destroy(DestroyArgs),
 }
 
-/// `node status`.
-#[derive(Clone, Debug, Args)]
-pub struct NodeStatusArgs {
-    /// The node's id or the beginning of it
-    pub node: Option<String>,
-    /// The node of the agent that is asked
-    #[arg(long = "self")]
-    pub this: bool,
-    /// Show what the machine and its allocations use
-    #[arg(long)]
-    pub stats: bool,
-    /// How the answer is shown.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Show whole ids and times
-    #[arg(long)]
-    pub verbose: bool,
-}
-
 /// `plugin status`.
 #[derive(Clone, Debug, Args)]
 pub struct PluginStatusArgs {
     /// The name of the plugin or of its program
     pub plugin: Option<String>,
+    /// Only those of this kind: `driver` or `device`
+    #[arg(long = "type", value_name = "KIND")]
+    pub kind: Option<String>,
+    /// Accepted for Nomad's scripts, which show less of storage plugins with it
+    #[arg(long, hide = true)]
+    pub short: bool,
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,
@@ -517,90 +556,4 @@ pub struct AgentInfoArgs {
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,
-}
-
-/// `eval list`.
-#[derive(Clone, Debug, Args)]
-pub struct EvalListArgs {
-    /// Only those of this job
-    #[arg(long, value_name = "JOB")]
-    pub job: Option<String>,
-    /// Only those of this status: pending, complete, blocked or canceled
-    #[arg(long)]
-    pub status: Option<String>,
-    /// Only those for which this expression holds
-    #[arg(long, value_name = "EXPRESSION")]
-    pub filter: Option<String>,
-    /// How the answer is shown.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Show whole ids
-    #[arg(long)]
-    pub verbose: bool,
-}
-
-/// `eval status`.
-#[derive(Clone, Debug, Args)]
-pub struct EvalStatusArgs {
-    /// The evaluation's id or the beginning of it
-    pub eval: String,
-    /// How the answer is shown.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Show whole ids and times
-    #[arg(long)]
-    pub verbose: bool,
-}
-
-/// `deployment status`.
-#[derive(Clone, Debug, Args)]
-pub struct DeploymentStatusArgs {
-    /// The roll-out's id or the beginning of it
-    pub deployment: Option<String>,
-    /// How the answer is shown.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Show whole ids
-    #[arg(long)]
-    pub verbose: bool,
-}
-
-/// `deployment list`.
-#[derive(Clone, Debug, Args)]
-pub struct DeploymentListArgs {
-    /// How the answer is shown.
-    #[command(flatten)]
-    pub shape: Shape,
-    /// Show whole ids
-    #[arg(long)]
-    pub verbose: bool,
-}
-
-/// `deployment promote` and `job promote`.
-#[derive(Clone, Debug, Args)]
-pub struct PromoteArgs {
-    /// The roll-out's or the job's id, or the beginning of it
-    pub id: String,
-    /// Only this group; may be given more than once
-    #[arg(long, value_name = "GROUP")]
-    pub group: Vec<String>,
-    /// Return when it is promoted
-    #[arg(long)]
-    pub detach: bool,
-    /// Show whole ids
-    #[arg(long)]
-    pub verbose: bool,
-}
-
-/// `deployment fail`, `pause`, `resume` and `unblock`.
-#[derive(Clone, Debug, Args)]
-pub struct ChangeDeploymentArgs {
-    /// The roll-out's id or the beginning of it
-    pub deployment: String,
-    /// Return when it is done
-    #[arg(long)]
-    pub detach: bool,
-    /// Show whole ids
-    #[arg(long)]
-    pub verbose: bool,
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{NodeStatusArgs, Shape};
+use super::{Page, Shape};
 
 /// Commands of nodes.
 #[derive(Debug, Subcommand)]
@@ -21,6 +21,40 @@ pub enum NodeCommand {
     /// Look at pools of nodes
     #[command(subcommand)]
     Pool(NodePoolCommand),
+}
+
+/// `node status`.
+#[derive(Clone, Debug, Args)]
+pub struct NodeStatusArgs {
+    /// The node's id or the beginning of it
+    pub node: Option<String>,
+    /// The node of the agent that is asked
+    #[arg(long = "self")]
+    pub this: bool,
+    /// Show what the machine and its allocations use
+    #[arg(long)]
+    pub stats: bool,
+    /// Of a list, show how many allocations run on each node
+    #[arg(long)]
+    pub allocs: bool,
+    /// Of a list, show the operating systems
+    #[arg(long)]
+    pub os: bool,
+    /// Of a list, show whole ids alone
+    #[arg(long, conflicts_with_all = ["verbose", "json", "template"])]
+    pub quiet: bool,
+    /// Of one node, show less
+    #[arg(long)]
+    pub short: bool,
+    /// Which part of a list is shown.
+    #[command(flatten)]
+    pub page: Page,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Show whole ids and times
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// `node meta …`.
@@ -76,20 +110,39 @@ pub enum NodePoolCommand {
     /// Show a pool
     Info(NodePoolArgs),
     /// Show the nodes of a pool
-    Nodes(NodePoolArgs),
+    Nodes(NodePoolPartArgs),
     /// Show the jobs of a pool
-    Jobs(NodePoolArgs),
+    Jobs(NodePoolPartArgs),
 }
 
 /// `node pool list`.
 #[derive(Clone, Debug, Args)]
 pub struct NodePoolListArgs {
+    /// Which part of the list is shown.
+    #[command(flatten)]
+    pub page: Page,
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,
 }
 
-/// `node pool info|nodes|jobs`.
+/// `node pool nodes|jobs`.
+#[derive(Clone, Debug, Args)]
+pub struct NodePoolPartArgs {
+    /// The pool's name
+    pub pool: String,
+    /// Which part of the list is shown.
+    #[command(flatten)]
+    pub page: Page,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `node pool info`.
 #[derive(Clone, Debug, Args)]
 pub struct NodePoolArgs {
     /// The pool's name

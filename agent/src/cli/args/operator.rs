@@ -30,11 +30,14 @@ pub enum OperatorCommand {
 #[derive(Clone, Debug, Args)]
 pub struct MetricsArgs {
     /// `prometheus` for Prometheus' text
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "template"])]
     pub format: Option<String>,
     /// Accepted for Nomad's scripts; JSON is always easy to read
     #[arg(long, hide = true)]
     pub pretty: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
 }
 
 /// `operator api`.
@@ -48,6 +51,18 @@ pub struct ApiArgs {
     /// The body; `-` for the standard input
     #[arg(short = 'd', value_name = "BODY")]
     pub body: Option<String>,
+    /// A header of the request; may be given more than once
+    #[arg(short = 'H', value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Only those of a list for which this expression holds
+    #[arg(long, value_name = "EXPRESSION")]
+    pub filter: Option<String>,
+    /// Show the command of curl(1) that does the same, and ask nothing
+    #[arg(long)]
+    pub dryrun: bool,
+    /// Show also the request and the head of the answer, on the standard error output
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// How jobs are taken in and placed.

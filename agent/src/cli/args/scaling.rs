@@ -12,6 +12,9 @@ pub struct ScaleArgs {
     /// The group, which may be left out where there is only one, and how many copies it shall have
     #[arg(value_name = "[GROUP] COUNT", required = true, num_args = 1..=2)]
     pub what: Vec<String>,
+    /// Scale only if the job's modify index is still this one; 0 for whatever it is
+    #[arg(long, value_name = "INDEX")]
+    pub check_index: Option<u64>,
     /// Return when the count is submitted
     #[arg(long)]
     pub detach: bool,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Shape;
+use super::{Page, Shape};
 
 /// Commands of services.
 #[derive(Debug, Subcommand)]
@@ -26,6 +26,9 @@ pub struct ServiceListArgs {
 pub struct ServiceInfoArgs {
     /// The service's name
     pub service: String,
+    /// Which part of the list is shown.
+    #[command(flatten)]
+    pub page: Page,
     /// How the answer is shown.
     #[command(flatten)]
     pub shape: Shape,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Page;
+
 /// Commands of variables.
 #[derive(Debug, Subcommand)]
 pub enum VarCommand {
@@ -27,6 +29,9 @@ pub struct VarInitArgs {
     /// Its format: `hcl` or `json`
     #[arg(long, value_name = "FORMAT", default_value = "hcl")]
     pub out: String,
+    /// Do not say what was written
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// `var put`.
@@ -47,6 +52,9 @@ pub struct VarPutArgs {
     /// The format of a variable that is read: `json` or `hcl`; as the file's name ends, or JSON
     #[arg(long = "in", value_name = "FORMAT")]
     pub format: Option<String>,
+    /// Accepted for Nomad's scripts
+    #[arg(long, hide = true)]
+    pub verbose: bool,
     /// What to show: `table`, `json`, `none` or `go-template`
     #[arg(long, value_name = "FORMAT")]
     pub out: Option<String>,
@@ -79,10 +87,13 @@ pub struct VarGetArgs {
 pub struct VarListArgs {
     /// What paths begin with
     pub prefix: Option<String>,
+    /// Which part of the list is shown.
+    #[command(flatten)]
+    pub page: Page,
     /// Show the answer as JSON
     #[arg(long)]
     pub json: bool,
-    /// What to show: `table`, `json`, `none` or `go-template`
+    /// What to show: `table`, `json`, `terse`, `none` or `go-template`
     #[arg(long, value_name = "FORMAT")]
     pub out: Option<String>,
     /// Show what this template of Go's makes of the answer, whose fields are those of JSON

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Shape;
+
 /// Commands of host volumes.
 #[derive(Debug, Subcommand)]
 pub enum VolumeCommand {
@@ -22,9 +24,11 @@ pub enum VolumeCommand {
 /// `volume init`.
 #[derive(Clone, Debug, Args)]
 pub struct VolumeInitArgs {
-    /// The file to write
-    #[arg(default_value = "volume.hcl")]
-    pub file: PathBuf,
+    /// The file to write; volume.hcl or volume.json unless given
+    pub file: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
     /// The type of volume: `host`
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
@@ -38,6 +42,9 @@ pub struct VolumeFileArgs {
     /// Of no effect: the answer comes when the volume is there
     #[arg(long)]
     pub detach: bool,
+    /// Accepted for Nomad's scripts; there are no policies to override
+    #[arg(long, hide = true)]
+    pub policy_override: bool,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
@@ -51,9 +58,18 @@ pub struct VolumeStatusArgs {
     /// The type of volumes: `host`
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
-    /// Show the answer as JSON
+    /// Of a list, only those of this node
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+    /// Of a list, only those of this pool
+    #[arg(long, value_name = "POOL")]
+    pub node_pool: Option<String>,
+    /// Of one volume, show less
     #[arg(long)]
-    pub json: bool,
+    pub short: bool,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,

@@ -30,7 +30,7 @@ pub(super) struct Interaction {
 /// # Errors
 /// The allocation or task cannot be found, the program cannot be run, or the connection breaks.
 pub(super) async fn run(cx: &mut Context, args: ExecArgs) -> Outcome {
-    let alloc = lookup::alloc_or_job(cx, &args.id, args.job).await?;
+    let alloc = lookup::alloc_or_job(cx, &args.id, args.job, args.group.as_deref()).await?;
     let task = match args.task {
         Some(task) => task,
         None => lookup::only_task(cx, &alloc).await?,
