@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use drover_core::agent::{ShownAlloc, ShownKey, View};
+use drover_core::alloc::runner::RESCHEDULED;
 use drover_core::ids::{AllocId, NodeId, TaskName};
-use drover_core::model::alloc::{DriverNetwork, TaskState};
-use drover_core::model::eval::{EvalStatus, Evaluation};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, DriverNetwork, TaskState};
+use drover_core::model::eval::{DeploymentStatus, EvalStatus, Evaluation};
 use drover_core::model::job::Job;
 use drover_core::model::node::Node;
 use drover_core::model::version::VersionTag;
@@ -19,6 +20,9 @@ use super::dto::{Alloc, EvaluationDto, JobSummary, full_job, summary};
 use super::errors::ApiError;
 use super::filter::{Picked, Row, Unpicked, pick_below};
 use super::params::Params;
+
+/// Why an allocation is not wanted any more whose roll-out came to nothing.
+const NOT_NEEDED: &str = "alloc not needed due to job update";
 
 /// How many records the core hands out at a time.
 const PIECE: usize = 256;
@@ -58,6 +62,8 @@ pub(crate) struct AllocRecords {
     pub(crate) waits_for: Option<String>,
     /// Whose places it took.
     pub(crate) preempted: Vec<AllocId>,
+    /// Whether it was a canary of a roll-out that came to nothing.
+    pub(crate) is_vain_canary: bool,
     /// The status of its job, where the job is shown with it.
     pub(crate) job_status: &'static str,
     records: Records,
@@ -71,7 +77,15 @@ impl AllocRecords {
             other.is_some_and(|other| other.record().preempted_by == Some(record.id))
         };
         let preempted = record.preempts.iter().filter(was_preempted);
+        let rollout = record.deployment.and_then(|id| view.deployment(id));
+        let came_to_nothing = rollout.is_none_or(|rollout| match rollout.status {
+            DeploymentStatus::Failed | DeploymentStatus::Cancelled => true,
+            DeploymentStatus::Running | DeploymentStatus::Paused | DeploymentStatus::Successful => {
+                false
+            }
+        });
         AllocRecords {
+            is_vain_canary: record.canary && came_to_nothing,
             node: node.clone(),
             job: alloc.job().clone(),
             waits_for: alloc.waits_for(view),
@@ -120,6 +134,7 @@ impl AllocRecords {
             && Arc::ptr_eq(&self.job, &other.job)
             && self.waits_for == other.waits_for
             && self.preempted == other.preempted
+            && self.is_vain_canary == other.is_vain_canary
             && self.job_status == other.job_status
             && self.node == other.node
     }
@@ -128,6 +143,22 @@ impl AllocRecords {
         match &self.records {
             Records::Here(alloc, _) => alloc,
             Records::Collected(record) => &record.alloc,
+        }
+    }
+
+    /// What is wanted of it, and why. One that failed is not wanted any more, as Nomad has it, when it was replaced,
+    /// or when it was a canary of a roll-out that came to nothing.
+    pub(crate) fn desired(&self) -> (DesiredStatus, &str) {
+        let alloc = self.alloc();
+        let failed = alloc.status == ClientStatus::Failed;
+        match alloc.desired {
+            DesiredStatus::Run if failed && alloc.next.is_some() => {
+                (DesiredStatus::Stop, RESCHEDULED)
+            }
+            DesiredStatus::Run if failed && self.is_vain_canary => {
+                (DesiredStatus::Stop, NOT_NEEDED)
+            }
+            desired => (desired, &alloc.desired_description),
         }
     }
 
@@ -169,7 +200,7 @@ impl Row for AllocRecords {
             "TaskGroup" => pick_below(alloc.group.as_str(), path, 1),
             "NodeName" => pick_below(&self.node.name, path, 1),
             "ClientStatus" => pick_below(alloc.status.as_str(), path, 1),
-            "DesiredStatus" => pick_below(alloc.desired.as_str(), path, 1),
+            "DesiredStatus" => pick_below(self.desired().0.as_str(), path, 1),
             "CreateIndex" => pick_below(&alloc.create_index, path, 1),
             "ModifyIndex" => pick_below(&alloc.modify_index, path, 1),
             "Job" => pick_job(&self.job, self.job_status, None, path, 1),

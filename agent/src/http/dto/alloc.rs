@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::alloc::runner::RESCHEDULED;
-use drover_core::model::alloc::{ClientStatus, DesiredStatus, DriverNetwork, TaskState};
+use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::model::event::TaskEvent;
 use drover_core::model::network::INTERFACE;
 use drover_core::store::record::AllocRecord;
@@ -196,7 +195,7 @@ impl AllocStub {
         let record = alloc.alloc();
         let preempted: Vec<String> = alloc.preempted.iter().map(ToString::to_string).collect();
         let id = |id: Option<_>| id.map(|id: drover_core::ids::AllocId| id.to_string());
-        let (desired, why) = desired(record);
+        let (desired, why) = alloc.desired();
         AllocStub {
             id: record.id.to_string(),
             eval_id: record.eval.to_string(),
@@ -296,16 +295,6 @@ impl Alloc {
             network_status: network_status(alloc),
             signing_key_id: String::new(),
         }
-    }
-}
-
-/// What is wanted of an allocation, and why. One that failed and was replaced is not wanted any more, as
-/// Nomad has it.
-fn desired(record: &AllocRecord) -> (DesiredStatus, &str) {
-    let is_replaced = record.status == ClientStatus::Failed && record.next.is_some();
-    match record.desired {
-        DesiredStatus::Run if is_replaced => (DesiredStatus::Stop, RESCHEDULED),
-        desired => (desired, &record.desired_description),
     }
 }
 
