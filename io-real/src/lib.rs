@@ -29,6 +29,7 @@ pub mod http_client;
 pub mod identity;
 mod journal;
 pub mod keyring;
+pub mod listeners;
 pub mod logfile;
 pub mod memory;
 pub mod migrate;

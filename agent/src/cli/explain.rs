@@ -15,6 +15,8 @@ use crate::http::dto::{
 };
 use crate::times;
 
+const DAY: Span = Span::secs(24 * 3600);
+
 /// Runs the command.
 ///
 /// # Errors
@@ -110,6 +112,11 @@ fn alloc_lines(
         lines.push(format!("  replaced by {next}"));
     }
     lines.extend(alloc.waiting.iter().flat_map(|one| waiting(cx, one)));
+    if alloc.waiting.is_empty() {
+        lines.push(format!("  next        {}", alloc.next));
+    }
+    let obstacles = alloc.obstacles.iter();
+    lines.extend(obstacles.map(|words| format!("  obstacle    {}", clean(words))));
     for task in tasks {
         lines.extend(task_lines(cx, task).into_iter().map(indented));
     }
@@ -164,7 +171,7 @@ fn waiting(cx: &Context, one: &WaitingDto) -> Vec<String> {
     };
     let until = match one.until {
         None => ", for as long as it takes".to_owned(),
-        Some(at) => format!(", until {} ({})", clock(at), left(cx, at)),
+        Some(at) => format!(", until {} ({})", clock(cx, at), left(cx, at)),
     };
     vec![
         format!("  waits for   {}{until}", clean(words)),
@@ -196,8 +203,13 @@ fn left(cx: &Context, at: i64) -> String {
     times::rough(Timestamp(at) - (cx.clock)())
 }
 
-fn clock(at: i64) -> String {
-    format!("{} UTC", times::clock(Timestamp(at)))
+/// The time of day, with its date where it is not soon.
+fn clock(cx: &Context, at: i64) -> String {
+    let at = Timestamp(at);
+    match at - (cx.clock)() < DAY {
+        true => format!("{} UTC", times::clock(at)),
+        false => times::to_seconds(at),
+    }
 }
 
 fn indented(line: String) -> String {

@@ -474,6 +474,53 @@ async fn explain_of_unplaceable_job_says_why() {
     );
 }
 
+/// What is said about how to go on works as it is said.
+#[tokio::test]
+async fn explain_of_manual_health_has_the_command_that_goes_on() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["Update"] = serde_json::json!({
+        "MaxParallel": 1, "HealthCheck": "manual", "ProgressDeadline": 0,
+    });
+    let web = file(&web);
+    let path = web.path().to_str().unwrap();
+    run(&rig, &["job", "run", "-detach", path]).await;
+    let (code, out, _) = run(&rig, &["explain", "web"]).await;
+    assert_eq!(code, 0, "{out}");
+    let (_, command) = out.split_once("to say so: ").expect(&out);
+    let command = command.lines().next().unwrap();
+    let [words, body, path] = command.split('\'').collect::<Vec<_>>()[..] else {
+        panic!("{command}");
+    };
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    words.extend([body, path.trim()]);
+    let (code, told, err) = run(&rig, &words).await;
+    assert_eq!((code, err.as_str()), (0, ""), "{command}: {told}");
+    let (_, out, _) = run(&rig, &["explain", "web"]).await;
+    assert!(out.contains("deployment  successful"), "{out}");
+}
+
+/// A program of the machine that has the port of a task is named, whoever started it.
+#[tokio::test]
+async fn explain_names_program_that_holds_the_port_of_a_failed_task() {
+    let rig = Rig::start().await;
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    let mut web = job("web", "service", Some(1));
+    web["TaskGroups"][0]["Networks"] =
+        serde_json::json!([{ "ReservedPorts": [{ "Label": "http", "Value": port }] }]);
+    let web = file(&web);
+    run(&rig, &["job", "run", web.path().to_str().unwrap()]).await;
+    let (code, out, _) = run(&rig, &["explain", "web"]).await;
+    assert_eq!(code, 0);
+    let who = format!("(process {}) listens there", std::process::id());
+    let port = format!("obstacle    port http = {port} of this machine: ");
+    assert!(out.contains(&port) && out.contains(&who), "{out}");
+    drop(held);
+    let (_, out, _) = run(&rig, &["explain", "web"]).await;
+    assert!(!out.contains("obstacle"), "{out}");
+}
+
 #[tokio::test]
 async fn completion_knows_commands_jobs_and_allocations() {
     let rig = Rig::start().await;

@@ -135,6 +135,11 @@ pub struct AllocExplanationDto {
     pub next_allocation: String,
     /// What it waits for itself.
     pub waiting: Vec<WaitingDto>,
+    /// What becomes of it where it waits for nothing.
+    pub next: String,
+    /// What of the machine keeps its tasks from running: its ports, and who listens at them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<String>,
     /// Its tasks, in the order of the job file.
     pub tasks: Vec<TaskExplanationDto>,
 }
@@ -153,6 +158,8 @@ impl From<AllocExplanation> for AllocExplanationDto {
             since: alloc.since.0,
             next_allocation: next.unwrap_or_default(),
             waiting: alloc.waiting.into_iter().map(WaitingDto::from).collect(),
+            next: alloc.next.to_owned(),
+            obstacles: Vec::new(),
             tasks: (alloc.tasks.into_iter())
                 .map(TaskExplanationDto::from)
                 .collect(),

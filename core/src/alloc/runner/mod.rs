@@ -244,6 +244,25 @@ impl AllocRunner {
         watch.map(HealthWatch::deadline)
     }
 
+    /// Until when it is left alone before its tasks are asked to end: the group's `shutdown_delay`.
+    pub fn shutdown_delay_until(&self) -> Option<Instant> {
+        self.kill.as_ref().and_then(KillOrder::deadline)
+    }
+
+    /// When its time is over (`max_run_duration`), unless it is ending anyway.
+    pub fn max_run_until(&self) -> Option<Instant> {
+        self.max_run_deadline.filter(|_| self.kill.is_none())
+    }
+
+    /// Whether people are to say if it is healthy (`health_check = "manual"`), and nobody did.
+    pub fn awaits_verdict(&self) -> bool {
+        let group = self.job.group(self.record.group.as_str());
+        let update = group.and_then(|group| group.update.as_ref());
+        let manual = update.is_some_and(|update| update.health_check == "manual");
+        let watched = self.record.deployment.is_some() && self.record.health.is_none();
+        manual && watched && !self.record.desired.is_terminal() && !self.record.finished
+    }
+
     /// Whether it is being ended.
     pub fn is_ending(&self) -> bool {
         self.kill.is_some()

@@ -1,0 +1,190 @@
+//! What a job waits for: a placement, its next time, people.
+
+use super::{Waiting, holders, wall};
+use crate::agent::View;
+use crate::agent::pending::JobWait;
+use crate::ids::JobKey;
+use crate::model::alloc::ClientStatus;
+use crate::model::eval::{Deployment, DeploymentStatus};
+use crate::model::periodic::launch_id;
+use crate::scheduler::rollout::healthy_canaries;
+use crate::store::periodic::{Considered, Outcome};
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::text::quote;
+use crate::time::Now;
+
+impl View<'_> {
+    pub(super) fn job_waits(self, now: Now, record: &JobRecord) -> Vec<Waiting> {
+        let key = record.job.key();
+        let mut waits: Vec<Waiting> = (self.agent.waits_of_job(&key))
+            .map(|(wait, until)| {
+                let (what, then) = self.job_wait(&key, wait);
+                let (until, then) = (until.map(|at| wall(now, at)), then.to_owned());
+                Waiting { what, until, then }
+            })
+            .collect();
+        let deployment = record.deployment.and_then(|id| self.deployment(id));
+        let active = deployment.filter(|one| one.is_active() && !record.job.stop);
+        waits.extend(active.map(|one| self.rollout_waits(now, record, one)));
+        waits.extend(self.next_time(record));
+        waits
+    }
+
+    fn job_wait(self, key: &JobKey, wait: JobWait) -> (String, &'static str) {
+        match wait {
+            JobWait::Reschedule => (
+                "the reschedule delay of a failed allocation".to_owned(),
+                "a replacement is placed",
+            ),
+            JobWait::TimeZone => (
+                "the local time of its zone, which is looked up".to_owned(),
+                "it is launched at its times; of those that were missed, once",
+            ),
+            JobWait::Fingerprint => (
+                "the first fingerprints of this node".to_owned(),
+                "it is placed",
+            ),
+            JobWait::Placement => {
+                let groups = self.blocked(key).iter();
+                let groups = groups.map(|(group, why)| match holders::of_lack(self, why) {
+                    Some(held) => format!("group {}: {why}, {held}", quote(group)),
+                    None => format!("group {}: {why}", quote(group)),
+                });
+                let why: Vec<String> = groups.collect();
+                (
+                    format!("a placement on this node ({})", why.join("; ")),
+                    "it is placed as soon as that changes",
+                )
+            }
+        }
+    }
+
+    /// What a roll-out needs to go on.
+    fn rollout_waits(self, now: Now, record: &JobRecord, rollout: &Deployment) -> Waiting {
+        let id = rollout.id;
+        let allocs: Vec<&AllocRecord> = (self.agent.allocs_of_rollout(rollout))
+            .map(|alloc| &**alloc.record())
+            .collect();
+        let mut unpromoted = rollout.unpromoted().peekable();
+        let has_canaries = unpromoted.peek().is_some();
+        let healthy = unpromoted.all(|(name, it)| healthy_canaries(name, &allocs) >= it.canaries);
+        let by_people = is_manual(record, rollout);
+        let (what, then) = if rollout.status == DeploymentStatus::Paused {
+            (
+                "somebody to resume its deployment, which is paused",
+                format!("\"deployment resume {id}\" lets more of it start and be replaced"),
+            )
+        } else if has_canaries && healthy {
+            (
+                "somebody to promote its canaries, which are healthy",
+                format!("\"deployment promote {id}\" replaces the old version by the new one"),
+            )
+        } else if by_people {
+            (
+                "somebody to say that its allocations are healthy (health_check = \"manual\")",
+                "it goes on; below each allocation is how to say so. Without progress in time the \
+                 deployment fails"
+                    .to_owned(),
+            )
+        } else if has_canaries {
+            (
+                "its canaries to be healthy",
+                "they may be promoted; without progress in time the deployment fails".to_owned(),
+            )
+        } else {
+            (
+                "all copies of its new version to be healthy",
+                "its version is stable; without progress in time the deployment fails".to_owned(),
+            )
+        };
+        let progress = self.agent.local.progress.get(&rollout.job);
+        let until = progress.and_then(|groups| groups.values().map(|one| one.at).min());
+        Waiting {
+            what: what.to_owned(),
+            until: until.map(|at| wall(now, at)),
+            then,
+        }
+    }
+
+    /// The next time of a periodic job, and what became of the last one.
+    fn next_time(self, record: &JobRecord) -> Option<Waiting> {
+        let periodic = record.job.schedule()?;
+        let launches = self.periodic(&record.job.key())?;
+        let until = launches.next?;
+        let what = match launches.last {
+            Some(_) => "the next of its times",
+            None => "the first of its times",
+        };
+        let made = match periodic.prohibit_overlap {
+            true => "a job is made of it, unless an earlier one is not over then",
+            false => "a job is made of it",
+        };
+        let last = launches.last.map(|last| self.last_time(record, last));
+        let then = match last {
+            Some(last) => format!("{made}; of the last one: {last}"),
+            None => made.to_owned(),
+        };
+        Some(Waiting {
+            what: what.to_owned(),
+            until: Some(until),
+            then,
+        })
+    }
+
+    /// What became of the last time of a periodic job.
+    fn last_time(self, record: &JobRecord, last: Considered) -> String {
+        match last.outcome {
+            Outcome::Launched => {
+                let id = launch_id(&record.job.id, last.time);
+                let mut key = record.job.key();
+                key.id = id.as_str().into();
+                format!("job {} was made, {}", quote(&id), self.end_of(&key))
+            }
+            Outcome::Overlapping | Outcome::Missed | Outcome::TooMany => {
+                last.outcome.as_str().to_owned()
+            }
+        }
+    }
+
+    /// How far a job is that was made for a time, in words.
+    fn end_of(self, key: &JobKey) -> &'static str {
+        let failed = || {
+            let mut allocs = self.shown_allocs_of(key);
+            allocs.any(|alloc| {
+                let record = alloc.record();
+                record.status == ClientStatus::Failed && record.next.is_none()
+            })
+        };
+        match self.job_status(key) {
+            _ if self.job(key).is_none() => "which was garbage-collected since",
+            "dead" if failed() => "and failed",
+            "dead" => "and is complete",
+            "running" => "and runs",
+            _ => "and is to start",
+        }
+    }
+}
+
+/// Whether people say what is healthy of a roll-out, and some of it waits for that.
+fn is_manual(record: &JobRecord, rollout: &Deployment) -> bool {
+    let job = record.version(rollout.job_version);
+    let groups = job.into_iter().flat_map(|job| &job.task_groups);
+    let mut updates = groups.filter_map(|group| group.update.as_ref());
+    updates.any(|update| update.health_check == "manual")
+}
+
+/// What becomes of a job that waits for nothing.
+pub(super) fn next(record: &JobRecord, status: &str) -> &'static str {
+    match (record.job.stop, record.job.is_parameterized()) {
+        (true, _) => "it is stopped; \"job run\" starts it again",
+        (false, true) => "\"job dispatch\" makes jobs of it",
+        (false, false) if record.job.schedule().is_some() => {
+            "none of its times is to come; \"job periodic force\" makes a job of it"
+        }
+        (false, false) if record.job.is_periodic() => {
+            "it is periodic and switched off; \"job periodic force\" makes a job of it"
+        }
+        (false, false) if status == "dead" => "it is over, and nothing more of it is started",
+        (false, false) => "it goes on until it ends or somebody stops it",
+    }
+}
