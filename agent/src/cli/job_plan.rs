@@ -1,5 +1,6 @@
 //! `drover job plan`: what submitting a job file would do. It changes nothing.
 
+use drover_core::time::Timestamp;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::failure::Failure;
 use super::lookup::job_part;
 use super::{diff, jobfile, monitor};
 use crate::http::dto::{AllocMetric, DesiredUpdates, Planned};
+use crate::times;
 
 /// The exit code where the file, the agent or the job is at fault: 1 is that something would start or end.
 const ERROR: u8 = 255;
@@ -52,7 +54,7 @@ async fn plan(cx: &mut Context, args: &PlanArgs) -> Outcome {
         cx.screen.print_line(&format!("{text}\n"))?;
     }
     cx.screen.title("Scheduler dry-run:")?;
-    let result = dry_run(&planned);
+    let result = dry_run(&planned, (cx.clock)());
     cx.screen.print_line(&format!("{result}\n"))?;
     if !planned.warnings.is_empty() {
         cx.screen.title("Job Warnings:")?;
@@ -63,7 +65,7 @@ async fn plan(cx: &mut Context, args: &PlanArgs) -> Outcome {
     Ok(code)
 }
 
-fn dry_run(planned: &Planned) -> String {
+fn dry_run(planned: &Planned, now: Timestamp) -> String {
     let none = std::collections::BTreeMap::<String, AllocMetric>::new();
     let failed = planned.failed_groups.as_ref().unwrap_or(&none);
     let mut text = match failed.is_empty() {
@@ -84,6 +86,11 @@ fn dry_run(planned: &Planned) -> String {
     if !preempted.is_empty() {
         text.push_str("\n- Allocations that would be preempted:\n");
         text.push_str(&preempted.join("\n"));
+    }
+    let next = planned.next_periodic_launch.as_deref();
+    if let Some(next) = next.and_then(times::parse) {
+        let (at, left) = (times::to_seconds(next), times::rough(next - now));
+        text.push_str(&format!("\n- Next periodic launch: {at} ({left} from now)"));
     }
     text
 }

@@ -416,6 +416,19 @@ async fn job_plan_exits_by_whether_something_starts_or_ends() {
 }
 
 #[tokio::test]
+async fn job_plan_of_periodic_job_says_when_it_is_launched_first() {
+    let rig = Rig::start().await;
+    let mut cron = job("cron", "batch", Some(0));
+    cron["Periodic"] = serde_json::json!({ "Spec": "0 0 1 1 *", "Enabled": true });
+    let cron = file(&cron);
+    let path = cron.path().to_str().unwrap();
+    let (code, out, err) = run(&rig, &["job", "plan", "-json", path]).await;
+    assert!(code < 2, "{out}{err}");
+    let (_, next) = out.split_once("\n- Next periodic launch: ").expect(&out);
+    assert!(next.contains("-01-01T00:00:00Z ("), "{next}");
+}
+
+#[tokio::test]
 async fn explain_says_what_is_awaited_and_what_follows() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
