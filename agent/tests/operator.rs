@@ -13,12 +13,13 @@ mod support;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use support::{Agent, Ended, Lone, Program, World, command, free_addr, request};
+use support::{Agent, Ended, Lone, Program, TIMEOUT, World, command, free_addr, request};
 
 /// What nobody is to find in an archive or a snapshot.
 const SECRET: &str = "kQ7-never-to-be-read-Zx4";
@@ -346,6 +347,72 @@ fn snapshot_brings_jobs_and_variables_to_a_new_machine() {
     let setup = setup.next_agent();
     assert_eq!(get(&setup.agent, "/v1/job/later").0, 404);
     assert_eq!(get(&setup.agent, "/v1/job/web").0, 200);
+}
+
+/// The host volumes of an agent: the paths of those that are ready, by their names.
+fn volume_path(agent: &Agent, name: &str) -> Option<PathBuf> {
+    let (_, listed) = get(agent, "/v1/volumes?type=host");
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let mut volumes = listed.as_array().unwrap().iter();
+    let id = volumes.find(|it| it["Name"] == name)?["ID"].as_str()?;
+    let (_, shown) = get(agent, &format!("/v1/volume/host/{id}"));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let path = shown["HostPath"].as_str()?;
+    (shown["State"] == "ready").then(|| PathBuf::from(path))
+}
+
+/// Waits until a volume is ready, and says where it lies.
+fn ready_volume(agent: &Agent, name: &str) -> PathBuf {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        match volume_path(agent, name) {
+            Some(path) => return path,
+            None => assert!(Instant::now() < until, "volume {name} is not ready"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn volumes_of_a_snapshot_are_made_anew_in_a_new_data_directory() {
+    let setup = Lone::new();
+    let wanted = json!({ "Volume": { "Name": "data", "Type": "host", "PluginID": "mkdir" } });
+    let create = setup.agent.put("/v1/volume/host/create", &wanted);
+    assert_eq!(create.unwrap().0, 200);
+    let before = ready_volume(&setup.agent, "data");
+    fs::write(before.join("kept"), "x").unwrap();
+    let file = setup.world.path("state.snap");
+    setup
+        .run(&["operator", "snapshot", "save", text(&file)])
+        .ok();
+
+    let new = World::new();
+    let data = new.data();
+    let keyring = data.join("keyring");
+    fs::create_dir_all(&keyring).unwrap();
+    let root = setup.world.data().join("keyring/root");
+    fs::copy(root, keyring.join("root")).unwrap();
+    let restore = ["operator", "snapshot", "restore", "-data-dir"];
+    drover(&[&restore[..], &[text(&data), text(&file)]].concat()).ok();
+    let agent = Agent::start(&data, &free_addr());
+    let after = ready_volume(&agent, "data");
+    assert!(after.starts_with(data.canonicalize().unwrap()), "{after:?}");
+    assert_eq!(fs::read_dir(&after).unwrap().count(), 0, "it is empty");
+    let (_, nodes) = get(&agent, "/v1/nodes");
+    let nodes: Value = serde_json::from_str(&nodes).unwrap();
+    let (_, node) = get(
+        &agent,
+        &format!("/v1/node/{}", nodes[0]["ID"].as_str().unwrap()),
+    );
+    assert!(node.contains("an empty directory is made"), "{node}");
+
+    // Where it was, it stays; and an agent that goes back to its own snapshot finds what was there.
+    setup
+        .run(&["operator", "snapshot", "restore", "-force", text(&file)])
+        .ok();
+    let setup = setup.next_agent();
+    assert_eq!(ready_volume(&setup.agent, "data"), before);
+    assert_eq!(fs::read_to_string(before.join("kept")).unwrap(), "x");
 }
 
 #[test]

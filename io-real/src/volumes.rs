@@ -101,6 +101,9 @@ impl VolumeDirs {
         }
         given?;
         fsync(&root)?;
+        if made {
+            tracing::info!(path, "made the directory of a host volume");
+        }
         Ok(path)
     }
 

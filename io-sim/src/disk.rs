@@ -87,6 +87,15 @@ impl Disk {
         unchanged
     }
 
+    /// What it holds is brought to another data directory by a snapshot.
+    pub(crate) fn brought_along(&mut self) {
+        for record in self.records.values_mut() {
+            if let Record::Volume(volume) = record {
+                Arc::make_mut(volume).brought_along();
+            }
+        }
+    }
+
     /// A new agent counts its commits anew.
     pub(crate) fn agent_died(&mut self) {
         self.last = None;

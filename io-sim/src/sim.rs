@@ -268,6 +268,16 @@ impl Sim {
         self.after_input()
     }
 
+    /// A new agent starts from a snapshot of the state, in another data directory.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn restore_snapshot(&mut self) -> Verdict {
+        self.crash();
+        self.world.brought_along();
+        self.restart()
+    }
+
     /// One step; nothing happens after `until`.
     ///
     /// # Errors

@@ -12,12 +12,19 @@ use drover_core::time::Span;
 use crate::faults::Fault;
 use crate::world::{Later, World};
 
-/// Where a volume lies.
-pub(crate) fn path_of(volume: VolumeId) -> String {
-    format!("/host_volumes/{volume}")
-}
-
 impl World {
+    /// Where a volume lies that is made now.
+    pub(crate) fn volume_path(&self, volume: VolumeId) -> String {
+        format!("{}/{volume}", self.volumes_dir)
+    }
+
+    /// The state is brought to another data directory, in which no volume was made.
+    pub(crate) fn brought_along(&mut self) {
+        self.volumes.clear();
+        self.volumes_dir.push_str("/new");
+        self.disk.brought_along();
+    }
+
     /// Begins what is asked for a volume. It is done after what was asked for the same one before.
     pub(crate) fn begin_volume(&mut self, op: Op, volume: VolumeId, work: &VolumeWork) {
         let entity: Arc<str> = Arc::from(format!("volume {}", volume.short()));
@@ -58,11 +65,11 @@ impl World {
             Ok(match work {
                 VolumeWork::Make(_) => {
                     self.volumes.insert(volume);
-                    path_of(volume)
+                    self.volume_path(volume)
                 }
                 VolumeWork::Remove => {
                     self.volumes.remove(&volume);
-                    path_of(volume)
+                    self.volume_path(volume)
                 }
                 VolumeWork::Find { path } | VolumeWork::Leave { path } => path.clone(),
             })

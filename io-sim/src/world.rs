@@ -114,6 +114,8 @@ pub struct World {
     pub networks: Networks,
     /// The directories of volumes that were made.
     pub volumes: BTreeSet<VolumeId>,
+    /// Where they are made.
+    pub(crate) volumes_dir: String,
     /// What happened.
     pub trace: Trace,
     /// What everything is called.
@@ -171,6 +173,7 @@ impl World {
             dirs: Dirs::default(),
             networks: Networks::default(),
             volumes: BTreeSet::new(),
+            volumes_dir: "/host_volumes".to_owned(),
             trace: Trace::default(),
             names: Names::default(),
             task_faults: TaskFaults::default(),

@@ -211,6 +211,63 @@ fn created_volume_places_waiting_job_and_survives_agent_restart() {
     });
 }
 
+/// A snapshot has no directories: the agent that is started from one makes them anew, and says so.
+#[test]
+fn created_volume_of_restored_snapshot_is_made_anew() {
+    for_seeds(60, |sim| {
+        create(sim, "data");
+        sim.until(SOON, |sim| is_ready(sim, "data"))?;
+        let registered = VolumeSpec {
+            registered: Some("/mnt/other".to_owned()),
+            ..spec("other")
+        };
+        sim.ask(CreateVolume { spec: registered });
+        sim.until(SOON, |sim| is_ready(sim, "other"))?;
+        let path = |sim: &Sim, name: &str| {
+            let mut records = sim.view()?.machine().volumes().records();
+            let record = records.find(|it| it.spec.name == name)?;
+            Some(record.host_path.clone())
+        };
+        let before = path(sim, "data");
+        sim.converge()?;
+        sim.restore_snapshot()?;
+        let there = is_ready(sim, "other") && path(sim, "other").as_deref() == Some("/mnt/other");
+        sim.expect_that(there, "what was registered stays where it is")?;
+        sim.register(&job("db", JobType::Service, [on_data()]));
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(is_ready(sim, "data"), "it is made")?;
+        sim.expect_that(path(sim, "data") != before, "where the agent is now")?;
+        let told = sim.view().is_some_and(|view| {
+            let mut events = view.machine().events();
+            events.any(|event| event.message.contains("an empty directory is made"))
+        });
+        sim.expect_that(told, "an event says so")?;
+        sim.restart()?;
+        sim.converge()?;
+        sim.expect_that(sim.runs("db", "main"), "it is so for good")
+    });
+}
+
+/// Nothing of what may be there is removed because it cannot be made.
+#[test]
+fn volume_of_restored_snapshot_that_cannot_be_made_waits_for_the_next_agent() {
+    for_seeds(60, |sim| {
+        create(sim, "data");
+        sim.until(SOON, |sim| is_ready(sim, "data"))?;
+        sim.converge()?;
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+        sim.restore_snapshot()?;
+        sim.run(SOON)?;
+        sim.world.faults = Faults::none();
+        let is_kept =
+            matches!(known(sim, "data"), Some((_, state)) if state != VolumeState::Deleting);
+        sim.expect_that(is_kept, "it is not removed")?;
+        sim.restart()?;
+        sim.until(SOON, |sim| is_ready(sim, "data"))?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn volume_in_use_is_not_deleted() {
     for_seeds(60, |sim| {

@@ -7,6 +7,9 @@
 //!
 //! Whoever asked is answered when the directory is there or gone. If that takes longer than a hook may, the answer
 //! is that it is under way, and the work is asked for again.
+//!
+//! A volume that a snapshot brought to another data directory is pending again, with the path at which it was
+//! ([`VolumeRecord::brought_along`]): its directory is made anew, as Nomad's client does it, and an event says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,6 +187,7 @@ impl Volumes {
         let mut changed = Changed::default();
         let reply = match (state, result) {
             (VolumeState::Pending, Ok(path)) => {
+                changed.events.extend(made_anew(cx, &known.record, &path));
                 self.change(cx, id, |record| {
                     (record.state, record.host_path) = (VolumeState::Ready, path);
                 });
@@ -194,6 +198,15 @@ impl Volumes {
                 self.forget(cx, id);
                 let index = cx.shared.index;
                 Reply::Done { index }
+            }
+            // What was ready once may be there nevertheless: nothing of it is removed.
+            (VolumeState::Pending, Err(failure)) if !known.record.host_path.is_empty() => {
+                let why = format!(
+                    "cannot make the directory of the volume anew: {}; the agent tries it again when it starts next",
+                    failure.message
+                );
+                changed.events.push(event(cx, &known.record, &why));
+                refused(why)
             }
             (VolumeState::Pending, Err(failure)) => {
                 let why = format!("cannot make the volume: {}", failure.message);
@@ -245,10 +258,25 @@ impl Volumes {
         cx.next_index_without_a_record();
     }
 
+    /// Whether the directory of a volume is being made or removed.
+    pub(crate) fn is_under_way(&self, id: VolumeId) -> bool {
+        self.known.get(&id).is_some_and(|known| known.op.is_some())
+    }
+
     /// The operations whose answers are awaited.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = Op> {
         self.known.values().filter_map(|known| known.op)
     }
+}
+
+/// A volume was brought along without what it held.
+fn made_anew(cx: &Cx<'_>, volume: &VolumeRecord, path: &str) -> Option<NodeEvent> {
+    let before = volume.host_path.as_str();
+    let moved = !before.is_empty() && before != path;
+    let why = format!(
+        "the volume was at {before} where its agent ran before: an empty directory is made"
+    );
+    moved.then(|| event(cx, volume, &why))
 }
 
 fn refused(why: String) -> Reply {

@@ -17,7 +17,7 @@ pub struct VolumeRecord {
     pub id: VolumeId,
     /// What was asked for.
     pub spec: VolumeSpec,
-    /// Its directory on the host; empty until that is known.
+    /// Its directory on the host; empty until that is known. Of one that was brought along, where it was.
     pub host_path: String,
     /// Where it is in its life.
     pub state: VolumeState,
@@ -57,6 +57,14 @@ impl VolumeState {
 }
 
 impl VolumeRecord {
+    /// As it is in a state that is brought to another data directory, as a snapshot is: a directory that was made is not
+    /// known to be there, and is to be made again. One that was registered is somebody else's, and stays where it is.
+    pub fn brought_along(&mut self) {
+        if self.state == VolumeState::Ready && self.spec.registered.is_none() {
+            self.state = VolumeState::Pending;
+        }
+    }
+
     /// The volume as jobs find it on the node, if they do.
     pub fn on_node(&self) -> Option<HostVolume> {
         (self.state == VolumeState::Ready).then(|| HostVolume {

@@ -11,6 +11,9 @@
 //! | `before`, `records` | move `records` to their place |
 //! | `before` | keep `before` as `state.before-restore/`, in the place of an earlier one |
 //!
+//! Host volumes that were made are not in a snapshot: their records are changed so that the next agent makes their
+//! directories anew, below its own.
+//!
 //! A restored state is an earlier one than what tasks were started from. So it goes on with numbers beyond all
 //! that were acknowledged, and tasks that it does not know are left running: see
 //! [`Opened::lossy`](super::Opened::lossy).
@@ -19,9 +22,11 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
-use drover_core::store::freshness;
+use drover_core::store::{Key, Record, freshness};
 
+use super::codec;
 use super::counter::{self, Counter};
 use super::db::Db;
 use super::probe::{RECORDS, sync};
@@ -123,7 +128,10 @@ fn make_records(data_dir: &Path, root: Option<&RootKey>) -> Result<(), SnapshotE
     let active: KeyId =
         (snapshot.about.key.parse()).map_err(|_| SnapshotError::Damaged("its key has no name"))?;
     let keys = keyring::open_sealed(data_dir, root, &snapshot.keys)?;
-    let records = snapshot.records(&keys)?;
+    let mut records = snapshot.records(&keys)?;
+    for (name, stored) in &mut records {
+        brought_along(name, stored)?;
+    }
     keyring::adopt(data_dir, &snapshot.keys, active)?;
     let last = match counter::read(data_dir)? {
         freshness::Counter::Read { last, .. } => last,
@@ -138,6 +146,20 @@ fn make_records(data_dir: &Path, root: Option<&RootKey>) -> Result<(), SnapshotE
     filled.map_err(|why| io::Error::other(why.text))?;
     sync(&new)?;
     Counter::create(data_dir, number.saturating_sub(1), true)?;
+    Ok(())
+}
+
+/// Changes a record that says where something lies in the data directory of the agent that made the snapshot.
+fn brought_along(name: &[u8], stored: &mut Vec<u8>) -> Result<(), SnapshotError> {
+    let unreadable = |_| SnapshotError::Damaged("a record cannot be read");
+    let key = codec::key(name).map_err(unreadable)?;
+    if !matches!(key, Key::Volume(_)) {
+        return Ok(());
+    }
+    if let Record::Volume(mut volume) = codec::decode(&key, stored).map_err(unreadable)? {
+        Arc::make_mut(&mut volume).brought_along();
+        *stored = codec::encode(&Record::Volume(volume)).map_err(unreadable)?;
+    }
     Ok(())
 }
 

@@ -13,7 +13,6 @@ use drover_core::store::volume::{VolumeRecord, VolumeState};
 use drover_core::store::{Key, Record};
 
 use super::{Checker, Property, Verdict};
-use crate::volumes::path_of;
 use crate::world::World;
 
 /// The record of a volume that the disk holds.
@@ -75,6 +74,10 @@ impl Checker {
         })?;
         for volume in volumes.records() {
             let made = volume.spec.registered.is_some() || world.volumes.contains(&volume.id);
+            // One that was brought along, and whose directory could not be made, waits for the next agent.
+            if volume.state == VolumeState::Pending && !volume.host_path.is_empty() {
+                continue;
+            }
             let rests = volume.state != VolumeState::Pending;
             let has = rests && (made || volume.state == VolumeState::Deleting);
             self.holds(Property::VolumeHasItsDirectory, has, || {
@@ -114,7 +117,7 @@ impl Checker {
         let found = made.find(exists)?;
         Some(match &found.spec.registered {
             Some(path) => path.clone(),
-            None => path_of(found.id),
+            None => world.volume_path(found.id),
         })
     }
 

@@ -29,8 +29,10 @@ impl OperatorRequest for DeleteVolume {
             return Some(Reply::Refused(Refusal::NotFound(words)));
         };
         match record.state {
-            VolumeState::Pending => return Some(conflict("the volume is being made")),
-            VolumeState::Ready | VolumeState::Deleting => {}
+            VolumeState::Pending if asked.agent.machine.volumes.is_under_way(self.volume) => {
+                return Some(conflict("the volume is being made"));
+            }
+            VolumeState::Pending | VolumeState::Ready | VolumeState::Deleting => {}
         }
         let users = asked.agent.users_of_volume(&record);
         if let Some(first) = users.first() {
