@@ -3,7 +3,8 @@
 //! Each function takes any bytes and panics if something does not hold. There is one for each
 //! parser: of a plugin's first line, of its messages with what the core makes of them, of
 //! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
-//! other nodes, of templates, of cron expressions, of files that are formatted, and of checks of services.
+//! other nodes, of templates, of cron expressions, of files that are formatted, of checks of services, of filter
+//! expressions, and of websockets and the messages of exec sessions in them.
 //! Fuzzers and the short run of the tests use the same functions.
 //!
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
@@ -14,33 +15,40 @@ mod artifact;
 mod attribute;
 mod check;
 mod cron;
+mod filter;
 mod format;
 mod plugin;
 mod snapshot;
 mod template;
+mod websocket;
 
 pub use artifact::artifact;
 pub use attribute::{attribute, unit};
 pub use check::check;
 pub use cron::cron;
+pub use filter::filter;
 pub use format::hcl_format;
 pub use plugin::{handshake, plugin_message};
 pub use snapshot::snapshot;
 pub use template::template;
+pub use websocket::{exec_message, websocket_frame};
 
 /// A door.
 pub type Target = fn(&[u8]);
 
 /// All doors by their names, and how many tries of others one of theirs takes.
-pub const TARGETS: [(&str, Target, u64); 10] = [
+pub const TARGETS: [(&str, Target, u64); 13] = [
     ("artifact", artifact, 1),
     ("attribute", attribute, 1),
     ("check", check, 1),
     ("cron", cron, 1),
+    ("exec_message", exec_message, 1),
+    ("filter", filter, 1),
     ("handshake", handshake, 1),
     ("hcl_format", hcl_format, 10),
     ("plugin_message", plugin_message, 1),
     ("snapshot", snapshot, 40),
     ("template", template, 1),
     ("unit", unit, 1),
+    ("websocket_frame", websocket_frame, 1),
 ];

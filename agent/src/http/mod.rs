@@ -56,6 +56,7 @@ mod snapshot;
 mod state_snapshot;
 pub(crate) mod stats;
 mod suitability;
+pub mod untrusted;
 mod vars;
 mod versions;
 mod volumes;

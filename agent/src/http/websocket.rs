@@ -12,6 +12,7 @@ use bytes::Bytes;
 use drover_core::model::alloc::ExitResult;
 use drover_io_real::session::{Output, SessionInput, WindowSize};
 use serde::{Deserialize, Serialize};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 /// The most bytes of a message that is received.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;
@@ -31,6 +32,16 @@ pub(super) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
         .max_write_buffer_size(most)
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
+}
+
+/// The same for a websocket that is no upgrade of a request.
+pub(super) fn limits(most: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER.0)
+        .max_write_buffer_size(WRITE_BUFFER.1)
+        .max_message_size(Some(most))
+        .max_frame_size(Some(most))
 }
 
 /// Why a websocket is closed.
