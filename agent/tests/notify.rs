@@ -225,6 +225,43 @@ fn check_that_fails_and_passes_again_is_told() {
     );
 }
 
+/// Whoever begins does not pass its check at once.
+#[test]
+fn check_that_fails_only_while_its_allocation_starts_is_not_told() {
+    let server = Server::new();
+    server.gives("/", b"");
+    let lone = Lone::configured(&hook("ops", &server, "/", ""));
+    let flag = lone.world.path("works");
+    let mut job = shell("web", "service", "exec sleep 1000");
+    job["Update"] = json!({ "MinHealthyTime": 1_000_000 });
+    job["TaskGroups"][0]["Services"] = json!([{
+        "Name": "web", "Provider": "nomad", "TaskName": "t",
+        "Checks": [{
+            "Name": "works", "Type": "script", "TaskName": "t",
+            "Command": "/bin/sh", "Args": ["-c", format!("test -e {} || exit 2", flag.display())],
+            "Interval": 1_000_000_000, "Timeout": 1_000_000_000,
+        }],
+    }]);
+    run(&lone, &job);
+    let alloc = lone.agent.wait_for("/v1/job/web/allocations", |seen| {
+        Some(seen[0]["ID"].as_str()?.to_owned())
+    });
+    let checks = format!("/v1/client/allocation/{alloc}/checks");
+    lone.agent.wait_for(&checks, |value| {
+        let mut all = value.as_object()?.values();
+        all.any(|check| check["Status"] == "failure").then_some(())
+    });
+    fs::write(&flag, "").unwrap();
+    message(&server, "/", is("deployed", "web"));
+    let posts = server.posted("/", 0);
+    assert!(
+        !posts.iter().any(|post| post.contains("healthy")),
+        "{posts:#?}"
+    );
+    fs::remove_file(&flag).unwrap();
+    message(&server, "/", is("unhealthy", "web"));
+}
+
 #[test]
 fn full_disk_is_told() {
     let server = Server::new();
@@ -263,7 +300,8 @@ fn target_that_fails_for_a_while_misses_nothing() {
         posts.iter().filter(|post| same(post)).count() >= 2,
         "tried again: {posts:#?}"
     );
-    assert_eq!(metric(&lone, "drover_notify_failed", "ops"), 0);
+    assert!(metric(&lone, "drover_notify_failed", "ops") >= 1, "tries");
+    assert_eq!(metric(&lone, "drover_notify_given_up", "ops"), 0);
 }
 
 #[test]
@@ -281,6 +319,9 @@ fn target_that_hangs_or_floods_holds_up_nobody_else() {
     }
     wait_for_metric(&lone, "drover_notify_sent", "works", 3);
     wait_for_metric(&lone, "drover_notify_sent", "floods", 3);
+    // Its time is 2 s.
+    wait_for_metric(&lone, "drover_notify_failed", "hangs", 1);
+    assert_eq!(metric(&lone, "drover_notify_sent", "hangs"), 0);
 }
 
 #[test]
@@ -290,7 +331,7 @@ fn redirect_is_not_followed_and_the_next_message_counts_what_was_missed() {
     server.does("/ops", Does::SendsOn(elsewhere.url("/")));
     let lone = Lone::configured(&hook("ops", &server, "/ops", "on = [\"failed\"]"));
     run(&lone, &shell("one", "batch", "exit 1"));
-    wait_for_metric(&lone, "drover_notify_failed", "ops", 1);
+    wait_for_metric(&lone, "drover_notify_given_up", "ops", 1);
     server.gives("/ops", b"");
     run(&lone, &shell("two", "batch", "exit 1"));
     let told = message(&server, "/ops", is("failed", "two"));

@@ -75,6 +75,12 @@ pub struct CheckRunner {
     /// How many results in a row, past the grace, found it failing.
     restart_failures: u32,
     last: Option<LastResult>,
+    /// Whether it ever passed in this run of its tasks.
+    #[serde(default)]
+    passed: bool,
+    /// Whether operators were told that it fails, and not yet that it passes again.
+    #[serde(default)]
+    told: bool,
 }
 
 /// What a check is to do now.
@@ -98,6 +104,8 @@ impl CheckRunner {
             failures: 0,
             restart_failures: 0,
             last: None,
+            passed: false,
+            told: false,
             spec,
         }
     }
@@ -237,15 +245,13 @@ impl CheckRunner {
             Next::At(_) => now.at,
         };
         watch.next = Next::At((began + self.spec.check.interval).max(now.at));
-        let in_grace = |grace: Span| now.at < watch.since + grace;
-        let in_grace = self.spec.check.restart.map(|it| in_grace(it.grace));
         self.last = Some(LastResult {
             at: now.wall,
             code: judgement.code,
             output: judgement.output.into(),
         });
         self.count(judgement.outcome);
-        in_grace == Some(false) && self.is_to_restart()
+        self.is_in_grace(now.at) == Some(false) && self.is_to_restart()
     }
 
     /// What so many runs in a row mean.
@@ -261,6 +267,7 @@ impl CheckRunner {
             self.successes = self.successes.saturating_add(1);
             if self.successes >= check.success_before_passing {
                 self.status = status;
+                self.passed = true;
             }
             return;
         }
@@ -294,6 +301,27 @@ impl CheckRunner {
             self.restart_failures = 0;
         }
         over
+    }
+
+    /// What operators are to be told now: that it fails, or that it passes again.
+    ///
+    /// Whoever begins does not pass at once, and that is no news. So of a check that never passed yet nothing is
+    /// told while it is still open whether its allocation becomes healthy (`is_starting`), nor within the grace of
+    /// its restarts.
+    pub fn news(&mut self, now: Instant, is_starting: bool) -> Option<bool> {
+        let fails = self.status == CheckStatus::Failure;
+        let spared = !self.passed && (is_starting || self.is_in_grace(now) == Some(true));
+        if fails == self.told || (fails && spared) {
+            return None;
+        }
+        self.told = fails;
+        Some(fails)
+    }
+
+    /// Whether failures do not count yet; none if they never restart anything.
+    fn is_in_grace(&self, now: Instant) -> Option<bool> {
+        let grace = self.spec.check.restart?.grace;
+        self.watch.as_ref().map(|watch| now < watch.since + grace)
     }
 
     /// Whether an allocation can be healthy as far as this goes.
@@ -339,5 +367,103 @@ impl CheckRunner {
             (Some(code), line) => format!("HTTP status {code}, {line}"),
             (None, line) => line.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::About;
+    use crate::model::check::{Check, CheckKind, CheckRestart};
+
+    fn runner(grace: Option<Span>) -> CheckRunner {
+        let restart = grace.map(|grace| CheckRestart {
+            limit: 3,
+            grace,
+            ignore_warnings: false,
+        });
+        let spec = CheckSpec {
+            service: "web".to_owned(),
+            service_port: String::new(),
+            owner: None,
+            about: About::Group,
+            check: Check {
+                name: "alive".to_owned(),
+                kind: CheckKind::Tcp,
+                interval: Span::secs(1),
+                timeout: Span::secs(1),
+                port: String::new(),
+                address_mode: String::new(),
+                task: String::new(),
+                initial: CheckStatus::Pending,
+                success_before_passing: 0,
+                failures_before_critical: 0,
+                failures_before_warning: 0,
+                on_update: OnUpdate::RequireHealthy,
+                restart,
+            },
+        };
+        let mut check = CheckRunner::new(Arc::new(spec));
+        let target = Target::Nobody(String::new());
+        let names = (Arc::from("web"), Arc::from("alive"));
+        check.begin(
+            Instant(0),
+            vec![LaunchId::default()],
+            names,
+            target,
+            Span::ZERO,
+        );
+        check
+    }
+
+    /// What is told when it passes or fails then.
+    fn told(check: &mut CheckRunner, second: i64, passes: bool, is_starting: bool) -> Option<bool> {
+        let now = Now {
+            at: Instant(0) + Span::secs(second),
+            wall: Timestamp(0),
+        };
+        let judgement = Judgement {
+            outcome: if passes {
+                Outcome::Passing
+            } else {
+                Outcome::Failing
+            },
+            code: None,
+            output: String::new(),
+        };
+        check.judged(now, judgement);
+        check.news(now.at, is_starting)
+    }
+
+    #[test]
+    fn check_that_never_passed_is_no_news_while_its_allocation_starts() {
+        let mut check = runner(None);
+        assert_eq!(told(&mut check, 1, false, true), None);
+        assert_eq!(
+            told(&mut check, 2, true, true),
+            None,
+            "it was not told to fail"
+        );
+        assert_eq!(
+            told(&mut check, 3, false, true),
+            Some(true),
+            "it began to fail"
+        );
+        assert_eq!(told(&mut check, 4, false, false), None, "that is known");
+        assert_eq!(told(&mut check, 5, true, false), Some(false));
+    }
+
+    #[test]
+    fn check_that_still_fails_when_its_allocation_had_its_time_is_told() {
+        let mut check = runner(None);
+        assert_eq!(told(&mut check, 1, false, true), None);
+        assert_eq!(told(&mut check, 2, false, false), Some(true));
+    }
+
+    #[test]
+    fn grace_of_restarts_is_a_grace_for_those_who_are_told() {
+        let mut check = runner(Some(Span::secs(10)));
+        assert_eq!(told(&mut check, 9, false, false), None);
+        assert_eq!(told(&mut check, 10, false, false), Some(true));
     }
 }

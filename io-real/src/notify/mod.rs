@@ -56,6 +56,7 @@ struct Sender {
 pub(crate) struct Counts {
     sent: AtomicU64,
     failed: AtomicU64,
+    given_up: AtomicU64,
 }
 
 /// What became of the notices for one target since the agent started.
@@ -65,8 +66,10 @@ pub struct TargetMetrics {
     pub name: String,
     /// How many were taken.
     pub sent: u64,
-    /// How many were given up.
+    /// How often one was not taken, whatever became of it.
     pub failed: u64,
+    /// How many were given up.
+    pub given_up: u64,
     /// How many did not fit into the queue.
     pub dropped: u64,
     /// How many wait.
@@ -144,6 +147,7 @@ impl Notifier {
             name: sender.settings.name.clone(),
             sent: sender.counts.sent.load(Ordering::Relaxed),
             failed: sender.counts.failed.load(Ordering::Relaxed),
+            given_up: sender.counts.given_up.load(Ordering::Relaxed),
             dropped: sender.queue.dropped(),
             waiting: sender.queue.len(),
         });

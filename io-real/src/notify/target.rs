@@ -62,7 +62,7 @@ impl Target {
                 self.counts.sent.fetch_add(1, Ordering::Relaxed);
                 missed = 0;
             } else {
-                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                self.counts.given_up.fetch_add(1, Ordering::Relaxed);
                 missed += 1;
             }
             self = self.note(notice).await;
@@ -79,6 +79,8 @@ impl Target {
             let Err(trouble) = self.send(&message).await else {
                 return true;
             };
+            // One that hangs until its time is over is seen here at once, and not when it is given up.
+            self.counts.failed.fetch_add(1, Ordering::Relaxed);
             let Trouble { why, is_final, .. } = &trouble;
             let wait = trouble.pause.unwrap_or(pause).clamp(pause, LONGEST_PAUSE);
             if *is_final || Instant::now() + wait > until {

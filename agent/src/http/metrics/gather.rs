@@ -178,6 +178,7 @@ fn notified(metrics: &mut Metrics, own: &Map, notifier: &Notifier) {
         let labels = Labels::new(map, None);
         metrics.counter("drover.notify.sent", &labels, target.sent);
         metrics.counter("drover.notify.failed", &labels, target.failed);
+        metrics.counter("drover.notify.given_up", &labels, target.given_up);
         metrics.counter("drover.notify.dropped", &labels, target.dropped);
         metrics.gauge("drover.notify.waiting", &labels, target.waiting as f64);
     }

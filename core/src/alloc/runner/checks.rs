@@ -14,7 +14,7 @@ use crate::effect::{CheckEffect, Effect, Notification, Probe, ProbeKind, request
 use crate::ids::{LaunchId, TaskName};
 use crate::input::{CheckInput, DriverInput};
 use crate::interpolate::{Names, interpolate};
-use crate::model::check::{CheckKind, CheckStatus, HttpRequest};
+use crate::model::check::{CheckKind, HttpRequest};
 use crate::model::event::HEALTHCHECK;
 use crate::model::job::Job;
 use crate::model::notice::Notice;
@@ -119,9 +119,8 @@ impl AllocRunner {
             Ok(op) => check.asked(cx.now.at, op),
             // Nobody was asked: it fails as if the answer said so, at each of its times.
             Err(why) => {
-                let before = check.status();
                 check.judged(cx.now, Judgement::failed(why));
-                tell_of_check(cx, &self.record, before, check);
+                tell_of_check(cx, &self.record, self.health.is_some(), check);
             }
         }
     }
@@ -201,9 +200,8 @@ impl AllocRunner {
         let Some(check) = check else {
             return cx.count_stale();
         };
-        let before = check.status();
         let restarts = check.judged(cx.now, judgement);
-        tell_of_check(cx, &self.record, before, check);
+        tell_of_check(cx, &self.record, self.health.is_some(), check);
         if !restarts {
             return;
         }
@@ -333,17 +331,19 @@ fn give_up(cx: &mut Cx<'_>, op: Option<Op>) {
     cx.send(Effect::Check(CheckEffect::Cancel { op }));
 }
 
-/// Tells operators when a check begins to fail, and when it passes again.
-fn tell_of_check(cx: &mut Cx<'_>, alloc: &AllocRecord, before: CheckStatus, check: &CheckRunner) {
-    let fails = |status| status == CheckStatus::Failure;
-    let now = check.status();
-    if !cx.config.notices || fails(before) == fails(now) {
+/// Tells operators when a check begins to fail, and when it passes again; `is_starting` is whether it is not decided
+/// yet if its allocation is healthy.
+fn tell_of_check(cx: &mut Cx<'_>, alloc: &AllocRecord, is_starting: bool, check: &mut CheckRunner) {
+    if !cx.config.notices {
         return;
     }
+    let Some(fails) = check.news(cx.now.at, is_starting) else {
+        return;
+    };
     // The names as the job file has them: what stands for a variable may be secret.
     let spec = check.spec();
     let names = (spec.service.as_str(), spec.check.name.as_str());
     let subject = alloc.subject(spec.owner.clone());
-    let notice = Notice::check(fails(now), names, subject, cx.now.wall);
+    let notice = Notice::check(fails, names, subject, cx.now.wall);
     cx.send(Effect::Notify(Notification::Notice(Arc::new(notice))));
 }
