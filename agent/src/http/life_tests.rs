@@ -6,6 +6,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::tests::{failure, register};
+use crate::admission::{FileOptions, read_file};
 use crate::testing::{Rig, job};
 
 async fn put(rig: &Rig, path: &str, body: Value) -> Value {
@@ -91,6 +92,106 @@ fn changed(value: &str) -> Value {
     let mut web = job("web", "service", None);
     web["TaskGroups"][0]["Tasks"][0]["Env"] = json!({ "V": value });
     web
+}
+
+/// A job file, as our own command hands it in.
+fn read() -> Value {
+    let text = r#"
+        job "web" {
+          group "g" {
+            count = 0 # nothing is checked again and again
+            network {
+              port "http" { to = 8080 }
+            }
+            service {
+              name     = "web"
+              port     = "http"
+              provider = "nomad"
+              check {
+                type     = "http"
+                path     = "/"
+                interval = "10s"
+                timeout  = "2s"
+                check_restart { limit = 3 }
+              }
+            }
+            task "t" {
+              driver = "mock_driver"
+              config { run_for = "1000h" }
+              service {
+                provider = "nomad"
+                port     = "http"
+              }
+            }
+          }
+        }
+    "#;
+    let read = read_file(text, "web.nomad.hcl", &FileOptions::default()).unwrap();
+    serde_json::to_value(read.admit().unwrap().job).unwrap()
+}
+
+/// A service with all its fields, most of which say nothing.
+fn all_fields(name: &str, checks: Value) -> Value {
+    json!({
+        "Name": name, "TaskName": "", "PortLabel": "http", "AddressMode": "", "Address": "", "Provider": "nomad",
+        "Tags": null, "CanaryTags": null, "Meta": null, "CanaryMeta": null, "TaggedAddresses": null,
+        "EnableTagOverride": false, "OnUpdate": "", "Cluster": "", "Kind": "", "Connect": null,
+        "CheckRestart": null, "Identity": null, "Weights": null, "Checks": checks,
+    })
+}
+
+/// The same job file as a program with Nomad's types hands it in.
+fn typed() -> Value {
+    let check = json!({
+        "Name": "", "Type": "http", "Path": "/", "Interval": 10_000_000_000_i64, "Timeout": 2_000_000_000,
+        "Command": "", "Args": null, "Protocol": "", "PortLabel": "", "AddressMode": "", "Advertise": "",
+        "InitialStatus": "", "Notes": "", "Method": "", "Body": "", "Header": null, "TaskName": "", "OnUpdate": "",
+        "TLSServerName": "", "TLSSkipVerify": false, "GRPCService": "", "GRPCUseTLS": false, "Expose": false,
+        "SuccessBeforePassing": 0, "FailuresBeforeCritical": 0, "FailuresBeforeWarning": 0,
+        "CheckRestart": { "Limit": 3, "Grace": null, "IgnoreWarnings": false },
+    });
+    let port = json!({
+        "Label": "http", "Value": 0, "To": 8080, "HostNetwork": "", "IgnoreCollision": false,
+    });
+    let network = json!({
+        "Mode": "", "Device": "", "CIDR": "", "IP": "", "DNS": null, "ReservedPorts": null,
+        "DynamicPorts": [port], "Hostname": "", "MBits": null, "CNI": null,
+    });
+    let task = json!({
+        "Name": "t", "Driver": "mock_driver", "Config": { "run_for": "1000h" }, "User": "", "Leader": false,
+        "Constraints": null, "Affinities": null, "Env": null, "Meta": null, "Resources": null, "Vault": null,
+        "LogConfig": null, "RestartPolicy": null, "KillTimeout": null, "ShutdownDelay": 0, "KillSignal": "",
+        "Services": [all_fields("", Value::Null)],
+    });
+    json!({
+        "ID": "web", "Name": "web", "Type": null, "Priority": null, "Region": null, "Namespace": null,
+        "Datacenters": null, "AllAtOnce": null, "Constraints": null, "Update": null, "Periodic": null,
+        "Meta": null, "VaultNamespace": null, "Version": null, "SubmitTime": null,
+        "TaskGroups": [{
+            "Name": "g", "Count": 0, "Constraints": null, "RestartPolicy": null, "ReschedulePolicy": null,
+            "EphemeralDisk": null, "Update": null, "Migrate": null, "Networks": [network], "Volumes": null,
+            "Services": [all_fields("web", json!([check]))], "Tasks": [task],
+        }],
+    })
+}
+
+/// People hand in one file by turns with our command and with Nomad's.
+#[tokio::test]
+async fn unchanged_file_makes_no_version_whoever_hands_it_in() {
+    let rig = Rig::start().await;
+    for job in [read(), typed(), read(), typed()] {
+        register(&rig, job).await;
+        let history = get(&rig, "/v1/job/web/versions?diffs=true").await;
+        let versions = history["Versions"].as_array().unwrap();
+        assert_eq!(versions.len(), 1, "{:#}", history["Diffs"]);
+    }
+    let planned = put(
+        &rig,
+        "/v1/job/web/plan",
+        json!({ "Job": typed(), "Diff": true }),
+    )
+    .await;
+    assert_eq!(planned["Diff"]["Type"], json!("None"), "{planned:#}");
 }
 
 /// Versions, their differences and tags, and going back, as Nomad's programs read them.

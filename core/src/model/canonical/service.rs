@@ -1,11 +1,19 @@
 //! What a service leaves open, and what its checks inherit.
+//!
+//! Services are kept as they were written, and programs write them differently: those that have Nomad's types name
+//! every field of a service and its checks, also those that say nothing. These are left out first, so that a job is
+//! the same whoever hands it in.
 
 use super::fill;
 use crate::model::value::Value;
 use crate::time::SECOND;
 
+/// Fields of checks whose zero is a mistake, of which their author is told.
+const LENGTHS: [&str; 2] = ["Interval", "Timeout"];
+
 /// Fills in a service whose default name is this.
 pub(super) fn fill_service(service: &mut Value, name: &str) {
+    leave_out_nothings(service);
     fill(
         service,
         &[
@@ -24,6 +32,39 @@ pub(super) fn fill_service(service: &mut Value, name: &str) {
     for check in checks {
         fill(check, &[("OnUpdate", on_update.clone())]);
         inherit_restart(check, restart.as_ref());
+    }
+}
+
+/// Leaves out what a service says of nothing, and its checks. Names that somebody chose (`Meta`, headers) stay.
+fn leave_out_nothings(service: &mut Value) {
+    let Value::Map(fields) = service else { return };
+    if let Some(Value::List(checks)) = fields.get_mut("Checks") {
+        for check in checks {
+            keep_what_says_something(check);
+        }
+    }
+    keep_what_says_something(service);
+}
+
+fn keep_what_says_something(block: &mut Value) {
+    let Value::Map(fields) = block else { return };
+    if let Some(Value::Map(restart)) = fields.get_mut("CheckRestart") {
+        restart.retain(|_, value| !says_nothing(value));
+    }
+    // A block without fields is one nevertheless: it takes its defaults.
+    fields.retain(|name, value| {
+        let is_block = name == "CheckRestart" && *value != Value::Null;
+        is_block || LENGTHS.contains(&name.as_str()) || !says_nothing(value)
+    });
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) => true,
+        Value::String(text) => text.is_empty(),
+        Value::List(items) => items.is_empty(),
+        Value::Map(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::Int(_) | Value::Float(_) => false,
     }
 }
 

@@ -332,3 +332,72 @@ fn volume_and_change_script_timeouts_get_defaults() {
     let script = template.change_script.as_ref();
     assert_eq!(script.map(|script| script.timeout), Some(Span::secs(5)));
 }
+
+/// Programs with Nomad's types name every field, people only what they mean.
+#[test]
+fn service_is_the_same_with_all_fields_named() {
+    let nothing = || Value::from("");
+    let restart = |grace: &[(&str, Value)]| {
+        let limit = [("Limit", Value::Int(3))];
+        map(&[&limit[..], grace].concat())
+    };
+    let meant = map(&[
+        ("Name", Value::from("web")),
+        ("PortLabel", Value::from("http")),
+        ("Meta", map(&[("empty", nothing())])),
+        (
+            "Checks",
+            Value::List(vec![map(&[
+                ("Type", Value::from("http")),
+                ("Path", Value::from("/")),
+                ("Interval", Value::Int(10 * SECOND)),
+                ("Timeout", Value::Int(2 * SECOND)),
+                ("CheckRestart", restart(&[])),
+            ])]),
+        ),
+    ]);
+    let mut named = meant.clone();
+    let Value::Map(fields) = &mut named else {
+        panic!("it is a map");
+    };
+    for (name, value) in [
+        ("TaskName", nothing()),
+        ("Address", nothing()),
+        ("EnableTagOverride", Value::Bool(false)),
+        ("Tags", Value::List(Vec::new())),
+        ("CanaryMeta", map(&[])),
+        ("Connect", Value::Null),
+    ] {
+        fields.insert(name.to_owned(), value);
+    }
+    if let Some(Value::List(checks)) = fields.get_mut("Checks")
+        && let Some(Value::Map(check)) = checks.first_mut()
+    {
+        let unset = restart(&[
+            ("IgnoreWarnings", Value::Bool(false)),
+            ("Grace", Value::Null),
+        ]);
+        for (name, value) in [
+            ("Name", nothing()),
+            ("Body", nothing()),
+            ("Args", Value::List(Vec::new())),
+            ("Expose", Value::Bool(false)),
+            ("FailuresBeforeCritical", Value::Int(0)),
+            ("CheckRestart", unset),
+        ] {
+            check.insert(name.to_owned(), value);
+        }
+    }
+    let canonical = |service: &Value| {
+        let mut job = job(JobType::Service);
+        job.task_groups[0].services.push(service.clone());
+        job.task_groups[0].tasks[0].services.push(service.clone());
+        canonicalize(&mut job);
+        job
+    };
+    let (one, other) = (canonical(&meant), canonical(&named));
+    assert_eq!(one, other);
+    let service = &one.task_groups[0].services[0];
+    let meta = get(service, "Meta").and_then(|meta| get(meta, "empty"));
+    assert_eq!(meta, Some(&nothing()), "what somebody named stays");
+}
