@@ -88,6 +88,8 @@ mod var_spec;
 mod volume;
 
 #[cfg(test)]
+mod explain_tests;
+#[cfg(test)]
 mod option_tests;
 #[cfg(test)]
 mod tests;
