@@ -17,6 +17,7 @@ use super::process::{Identity, Process, output_pipe};
 use super::program::Program;
 use super::wire::{Limits, Wire};
 use super::{Plugin, service};
+use crate::abort_on_drop::AbortOnDrop;
 
 /// With these a plugin knows that it was started as one.
 const COOKIE: (&str, &str) = (
@@ -131,7 +132,7 @@ impl Plugin {
         for number in [1, 2] {
             if let Some(pipe) = process.output(number) {
                 let reading = forward(from.name.clone(), pipe, last.clone());
-                tasks.push(service::Task::new(tokio::spawn(reading)));
+                tasks.push(AbortOnDrop(tokio::spawn(reading)));
             }
         }
         let wire = Wire::open(&from.address, from.process.pid, limits).await?;
@@ -177,7 +178,7 @@ struct Started {
     address: Address,
     wire: Wire,
     last: LastLines,
-    tasks: Vec<service::Task>,
+    tasks: Vec<AbortOnDrop<()>>,
 }
 
 /// Waits for the plugin to say where it listens, and connects. With an error, where it listens.
@@ -189,13 +190,13 @@ async fn start(
 ) -> Result<Started, (PluginError, Option<Address>)> {
     let last = LastLines::default();
     let logs = forward(name.to_owned(), stderr, last.clone());
-    let mut tasks = vec![service::Task::new(tokio::spawn(logs))];
+    let mut tasks = vec![AbortOnDrop(tokio::spawn(logs))];
     let early = |error| (error, None);
     let mut lines = Lines::new(stdout).map_err(|error| early(error.into()))?;
     let shaken = timeout(spec.start_timeout, shake(process, &mut lines, &last)).await;
     let late = |_| early(PluginError::StartTimeout(spec.start_timeout));
     let address = shaken.map_err(late)?.map_err(early)?;
-    tasks.push(service::Task::new(tokio::spawn(lines.drain())));
+    tasks.push(AbortOnDrop(tokio::spawn(lines.drain())));
     let connecting = async {
         let wire = Wire::open(&address, process.identity().pid, spec.limits).await?;
         service::begin(name, &wire, &mut tasks).await?;

@@ -79,8 +79,8 @@ pub use self::wire::Limits;
 
 use self::output::LastLines;
 use self::process::Process;
-use self::service::Task;
 use self::wire::Wire;
+use crate::abort_on_drop::AbortOnDrop;
 
 /// How long a plugin may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -93,7 +93,7 @@ pub struct Plugin {
     wire: Wire,
     last: LastLines,
     process: Process,
-    _tasks: Vec<Task>,
+    _tasks: Vec<AbortOnDrop<()>>,
 }
 
 impl Plugin {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use http::Uri;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tonic::codegen::tokio_stream;
 
 use super::error::PluginError;
@@ -17,6 +16,7 @@ use super::proto::plugin::grpc_controller_client::GrpcControllerClient;
 use super::proto::plugin::grpc_stdio_client::GrpcStdioClient;
 use super::proto::plugin::{ConnInfo, Empty};
 use super::wire::{Limits, Wire};
+use crate::abort_on_drop::AbortOnDrop;
 
 /// How large a server's answer about its health may be, in bytes.
 const MAX_HEALTH: usize = 4 * 1024;
@@ -24,31 +24,15 @@ const MAX_HEALTH: usize = 4 * 1024;
 /// The name under which a plugin says that it serves.
 const SERVICE: &str = "plugin";
 
-/// Work in the background that ends with its owner.
-#[derive(Debug)]
-pub(super) struct Task(JoinHandle<()>);
-
-impl Task {
-    pub(super) fn new(work: JoinHandle<()>) -> Task {
-        Task(work)
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Asks whether the plugin serves, and opens what stays open.
 pub(super) async fn begin(
     name: &str,
     wire: &Wire,
-    tasks: &mut Vec<Task>,
+    tasks: &mut Vec<AbortOnDrop<()>>,
 ) -> Result<(), PluginError> {
     check(wire).await?;
-    tasks.push(Task::new(tokio::spawn(stdio(name.to_owned(), wire))));
-    tasks.push(Task::new(tokio::spawn(broker(wire))));
+    tasks.push(AbortOnDrop(tokio::spawn(stdio(name.to_owned(), wire))));
+    tasks.push(AbortOnDrop(tokio::spawn(broker(wire))));
     Ok(())
 }
 

@@ -17,13 +17,13 @@ use rustix::process::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::error::{PluginError, Refusal};
 use super::handshake::Address;
+use crate::abort_on_drop::AbortOnDrop;
 use crate::proc_stat::Stat;
 
 /// How much of one stream's messages lies in memory before they are asked for, in bytes.
@@ -83,13 +83,7 @@ pub(super) struct Wire {
     channel: Channel,
     limits: Limits,
     ended: watch::Receiver<bool>,
-    driver: JoinHandle<()>,
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
+    _driver: AbortOnDrop<()>,
 }
 
 impl Wire {
@@ -144,7 +138,7 @@ impl Wire {
             channel: Channel(channel),
             limits,
             ended,
-            driver,
+            _driver: AbortOnDrop(driver),
         })
     }
 
