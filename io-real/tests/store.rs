@@ -5,8 +5,9 @@
 mod common;
 
 use common::store::{alloc, allocs, bytes, commit, filled, names, saved};
-use drover_core::ids::{AllocId, JobKey, NodeId};
+use drover_core::ids::{AllocId, GroupName, JobKey, NodeId};
 use drover_core::model::job::Job;
+use drover_core::store::copies::Copies;
 use drover_core::store::record::{JobRecord, TaskRecord};
 use drover_core::store::{Batch, CommitId, Key, Meta, Record, Saved};
 use drover_io_real::store::{Store, StoreError};
@@ -32,7 +33,7 @@ fn reopened_store_has_all_records() {
         versions: Vec::new(),
         purge: true,
         deployment: None,
-        done: [("g".into(), 3)].into(),
+        done: [("g".into(), 3)].into_iter().collect(),
         ..JobRecord::default()
     };
     let task = Key::Task(AllocId(1), "web".into());
@@ -210,4 +211,24 @@ fn unreadable_record_loses_itself_only() {
         );
         commit(&opened.store, 1, [alloc(8, "new")].into()).unwrap();
     }
+}
+
+#[test]
+fn whole_set_of_copies_is_one_run() {
+    let mut copies = Copies::default();
+    for index in (0..10_000).step_by(2).chain((1..10_000).step_by(2)) {
+        copies.insert(GroupName::from("g"), index);
+    }
+    copies.insert(GroupName::from("h"), u32::MAX);
+    let text = serde_json::to_string(&copies).unwrap();
+    assert_eq!(text, r#"[["g",0,9999],["h",4294967295]]"#);
+    assert_eq!(serde_json::from_str::<Copies>(&text).unwrap(), copies);
+}
+
+/// So earlier versions wrote all of them, and short runs are written still.
+#[test]
+fn single_copies_of_earlier_versions_are_read() {
+    let text = r#"[["g",0],["g",1],["g",5],["h",2]]"#;
+    let copies: Copies = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&copies).unwrap(), text);
 }

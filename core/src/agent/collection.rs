@@ -77,7 +77,7 @@ impl Agent {
         }
         let mut left = JobRecord::clone(job);
         if alloc.desired == DesiredStatus::Run && alloc.job_version == job.job.version {
-            left.done.insert((alloc.group.clone(), alloc.index));
+            left.done.insert(alloc.group.clone(), alloc.index);
         }
         if left != **job {
             self.save_job(&alloc.job, left);

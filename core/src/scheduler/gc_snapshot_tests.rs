@@ -77,7 +77,7 @@ impl World {
             versions: Vec::new(),
             purge: false,
             deployment: None,
-            done: BTreeSet::new(),
+            done: Default::default(),
             ..JobRecord::default()
         };
         self.jobs.insert(key(), Arc::new(record));

@@ -205,7 +205,7 @@ fn reconcile_group(
     };
     for index in 0..wanted {
         // Its last allocation is garbage-collected, or about to be; earlier ones may outlast it.
-        if record.done.contains(&(name.clone(), index)) {
+        if record.done.contains(&name, index) {
             continue;
         }
         let Some(alloc) = latest.get(&index) else {

@@ -42,6 +42,7 @@ use crate::store::server::{AnnouncedRecord, PlacedRecord, ReportedRecord, Server
 use crate::store::volume::VolumeRecord;
 
 pub mod collected;
+pub mod copies;
 pub mod disk;
 mod earlier;
 pub mod namespace;

@@ -1,10 +1,11 @@
 //! The records of jobs, allocations and tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::copies::Copies;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, Slot, TaskName};
 use crate::model::alloc::{
     ClientStatus, DeploymentHealth, DesiredStatus, DriverNetwork, ExitResult, TaskState,
@@ -35,7 +36,7 @@ pub struct JobRecord {
     pub deployment: Option<DeploymentId>,
     /// Copies of the latest version that need nothing more though their allocations were
     /// garbage-collected: without this a finished batch job would run again.
-    pub done: BTreeSet<(GroupName, u32)>,
+    pub done: Copies,
     /// The names of versions, by version.
     #[serde(
         default,

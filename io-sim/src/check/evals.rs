@@ -119,7 +119,7 @@ impl Checker {
 /// Whether a copy was placed at least once.
 fn has_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> bool {
     let key = job.job.key();
-    let done = job.done.contains(&(group.clone(), index));
+    let done = job.done.contains(group, index);
     let mut allocs = view.allocs_of(&key).map(AllocRunner::record);
     done || allocs.any(|alloc| alloc.group == *group && alloc.index == index)
 }

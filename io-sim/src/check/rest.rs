@@ -216,7 +216,7 @@ impl Checker {
         for group in &job.job.task_groups {
             let name = GroupName::from(group.name.as_str());
             for index in 0..copies(&job.job, group) {
-                let done = job.done.contains(&(name.clone(), index));
+                let done = job.done.contains(&name, index);
                 let here = |alloc: &&AllocRunner| {
                     alloc.record().group == name && alloc.record().index == index
                 };
