@@ -377,6 +377,14 @@ impl World {
                     output,
                 }]
             }
+            DriverEffect::Health(request::Health { op, launch }) => {
+                vec![DriverInput::Executed {
+                    op,
+                    launch,
+                    result: Ok(request::Health::HEALTHY),
+                    output: String::new(),
+                }]
+            }
             DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
                 let result = Ok(());
                 vec![DriverInput::SessionOpened { op, launch, result }]

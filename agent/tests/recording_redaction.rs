@@ -432,6 +432,15 @@ impl Rig {
                             output: String::new(),
                         }));
                     }
+                    DriverEffect::Health(request::Health { op, launch }) => {
+                        let result = Err(Failure::fatal(words("health")));
+                        self.answers.push(answer(DriverInput::Executed {
+                            op,
+                            launch,
+                            result,
+                            output: String::new(),
+                        }));
+                    }
                     DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
                         let result = match nth % 2 {
                             0 => Err(Failure::fatal(words("session"))),

@@ -368,6 +368,42 @@ fn programs_run_beside_the_task() {
 }
 
 #[test]
+fn health_check_of_the_image_is_told() {
+    let mut world = world!(false);
+    let line = "HEALTHCHECK --interval=1s --retries=1 CMD cat /tmp/state && test ! -e /tmp/ill";
+    world.engine.image_with("drover-health:1", line);
+    let health = |world: &mut World, launch| {
+        world.ask(|op| DriverEffect::Health(request::Health { op, launch }));
+        match world.receive() {
+            DriverInput::Executed { result, output, .. } => (result, output),
+            other => panic!("{other:?}"),
+        }
+    };
+    let script = "echo fine > /tmp/state; sleep 1000";
+    let config = with(sh(script), "image", text("drover-health:1"));
+    world.start(1, config.clone()).unwrap();
+    let launch = LaunchId(1);
+    let becomes = |world: &mut World, code| loop {
+        match health(world, launch) {
+            (Ok(found), output) if found == code => break output,
+            (Ok(_), _) => world.turns(1),
+            (Err(failure), _) => panic!("{failure:?}"),
+        }
+    };
+    assert_eq!(becomes(&mut world, request::Health::HEALTHY), "fine");
+    let container = world.engine.containers()[0].clone();
+    world
+        .engine
+        .says(&["exec", &container, "/bin/touch", "/tmp/ill"]);
+    assert_eq!(becomes(&mut world, request::Health::UNHEALTHY), "fine");
+    world.end(1);
+    world.start(2, sh("sleep 1000")).unwrap();
+    let (none, _) = health(&mut world, LaunchId(2));
+    assert!(none.unwrap_err().message.contains("no HEALTHCHECK"));
+    world.end(2);
+}
+
+#[test]
 fn image_comes_out_of_an_archive() {
     let mut world = world!(false);
     let archive = world.alloc_dir().join("web/local/image.tar");

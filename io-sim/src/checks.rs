@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use drover_core::agent::Input;
+use drover_core::effect::request::Health;
 use drover_core::effect::{CheckEffect, Probe, ProbeKind};
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::input::{CheckInput, DriverInput, ProbeAnswer};
@@ -74,6 +75,44 @@ impl World {
             result,
             output,
         };
+        self.answer(
+            self.life,
+            op,
+            &name,
+            timeout,
+            Input::Driver(key.clone(), input),
+        );
+    }
+
+    /// What the health check of a task's own found: nothing yet when somebody looks for the first time.
+    pub(crate) fn look_at_health(
+        &mut self,
+        key: &TaskKey,
+        op: Op,
+        launch: drover_core::ids::LaunchId,
+    ) {
+        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
+        else {
+            return self.violated("foreign_process_is_not_touched", format!("health {launch}"));
+        };
+        let (alive, name) = (process.alive, Arc::clone(&process.name));
+        let alloc = self.names.alloc(key.alloc);
+        if self.fires(Fault::HangCheck, &alloc) {
+            return;
+        }
+        let result = match self.is_served(key.alloc, &alloc) {
+            _ if !alive => Err(Failure::fatal("it does not run")),
+            _ if self.looked_at.insert(launch) => Ok(Health::STARTING),
+            true => Ok(Health::HEALTHY),
+            false => Ok(Health::UNHEALTHY),
+        };
+        let input = DriverInput::Executed {
+            op,
+            launch,
+            result,
+            output: String::new(),
+        };
+        let timeout = self.timeouts.signal;
         self.answer(
             self.life,
             op,

@@ -50,6 +50,9 @@ impl World {
             DriverEffect::Signal(request::Signal { op, launch, .. }) => {
                 self.signal(&key, op, launch)
             }
+            DriverEffect::Health(request::Health { op, launch }) => {
+                self.look_at_health(&key, op, launch);
+            }
             DriverEffect::Exec(request::Exec {
                 op,
                 launch,

@@ -155,6 +155,8 @@ pub struct World {
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     /// Until when the services of which allocations do not work, since the beginning.
     pub(crate) broken_services: BTreeMap<AllocId, Span>,
+    /// The launches whose own health checks somebody looked at.
+    pub(crate) looked_at: BTreeSet<LaunchId>,
     /// The same of all.
     pub(crate) services_broken_until: Span,
     pub(crate) cancelled: BTreeSet<Op>,
@@ -201,6 +203,7 @@ impl World {
             latest: BTreeMap::new(),
             sessions: BTreeMap::new(),
             broken_services: BTreeMap::new(),
+            looked_at: BTreeSet::new(),
             services_broken_until: Span::ZERO,
             cancelled: BTreeSet::new(),
             unread: BTreeSet::new(),

@@ -346,3 +346,51 @@ fn agent_dies_at_any_step_of_a_restart_by_a_check() {
         sim.expect_that(restarts(sim) <= 1, "it is restarted once at most")
     });
 }
+
+/// What a task's own health check finds counts as what is found from outside; before it found anything, nothing counts.
+#[test]
+fn own_health_check_passes_after_its_task_started() {
+    for_seeds(50, |sim| {
+        sim.world.faults = Faults::none();
+        started(sim, &web([check("healthcheck", 10, &[])]))?;
+        sim.run(Span::secs(10))?;
+        sim.expect_that(status(sim) == Some(CheckStatus::Pending), "it starts")?;
+        sim.run(Span::secs(10))?;
+        sim.expect_that(status(sim) == Some(CheckStatus::Success), "it is healthy")?;
+        ends_well(sim)
+    });
+}
+
+#[test]
+fn failing_own_health_check_restarts_its_task() {
+    for_seeds(50, |sim| {
+        if nothing_fails(sim) {
+            return Ok(());
+        }
+        sim.world.faults = failing(1000);
+        let restart = check_restart(2, Span::ZERO);
+        started(sim, &web([check("healthcheck", 10, &[restart])]))?;
+        // At about 5 s it starts; the second failure is at about 25 s.
+        sim.run(Span::secs(23))?;
+        sim.expect_that(restarts(sim) == 0, "one failure is too few")?;
+        sim.until(Span::secs(10), |sim| restarts(sim) == 1)?;
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        ends_well(sim)
+    });
+}
+
+/// What never answers has failed, in its time.
+#[test]
+fn silent_own_health_check_fails_in_time() {
+    for_seeds(50, |sim| {
+        if nothing_fails(sim) {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
+        started(sim, &web([check("healthcheck", 10, &[])]))?;
+        sim.until(Span::secs(60), |sim| {
+            status(sim) == Some(CheckStatus::Failure)
+        })?;
+        ends_well(sim)
+    });
+}

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::effect::request::Health;
 use crate::input::ProbeAnswer;
 use crate::op::Failure;
 
@@ -17,6 +18,8 @@ pub enum Outcome {
     Warning,
     /// Not well.
     Failing,
+    /// It is too early to say: as if nobody had asked.
+    Undecided,
 }
 
 /// One run of a check, judged.
@@ -76,6 +79,16 @@ pub fn of_script(result: Result<i32, Failure>, output: String) -> Judgement {
     }
 }
 
+/// Judges what a task's own health check found.
+pub fn of_health(result: Result<i32, Failure>, output: String) -> Judgement {
+    match result {
+        Ok(Health::HEALTHY) => Judgement::new(Outcome::Passing, None, output),
+        Ok(Health::STARTING) => Judgement::new(Outcome::Undecided, None, output),
+        Ok(_) => Judgement::failed(output),
+        Err(failure) => Judgement::failed(failure.message),
+    }
+}
+
 /// The beginning of a text, up to a whole character.
 fn shortened(mut text: String) -> String {
     if text.len() > MAX_OUTPUT {
@@ -114,6 +127,16 @@ mod tests {
         assert_eq!(outcome(2), Outcome::Failing);
         let lost = Err(Failure::fatal("gone"));
         assert_eq!(of_script(lost, String::new()).outcome, Outcome::Failing);
+    }
+
+    #[test]
+    fn task_that_starts_is_neither_well_nor_unwell() {
+        let outcome = |code| of_health(Ok(code), String::new()).outcome;
+        assert_eq!(outcome(Health::HEALTHY), Outcome::Passing);
+        assert_eq!(outcome(Health::STARTING), Outcome::Undecided);
+        assert_eq!(outcome(Health::UNHEALTHY), Outcome::Failing);
+        let lost = Err(Failure::fatal("gone"));
+        assert_eq!(of_health(lost, String::new()).outcome, Outcome::Failing);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum Target {
     Service(Arc<Probe>),
     /// A program in this task.
     Script(TaskName, String, Vec<String>),
+    /// The health check that this task brings with it.
+    Own(TaskName),
     /// Nobody: why not.
     Nobody(String),
 }
@@ -250,6 +252,9 @@ impl CheckRunner {
             code: judgement.code,
             output: judgement.output.into(),
         });
+        if judgement.outcome == Outcome::Undecided {
+            return false;
+        }
         self.count(judgement.outcome);
         self.is_in_grace(now.at) == Some(false) && self.is_to_restart()
     }
@@ -261,6 +266,7 @@ impl CheckRunner {
             Outcome::Passing => Some(CheckStatus::Success),
             Outcome::Warning => Some(CheckStatus::Warning),
             Outcome::Failing => None,
+            Outcome::Undecided => return,
         };
         if let Some(status) = well {
             self.failures = 0;

@@ -61,6 +61,8 @@ pub enum CheckKind {
         /// Its arguments.
         args: Vec<String>,
     },
+    /// By what the task brings with it: the `HEALTHCHECK` of an image.
+    Own,
 }
 
 /// A request by which a service is checked.
@@ -196,13 +198,15 @@ impl Check {
     pub fn check(&self) -> Result<(), CheckProblem> {
         match &self.kind {
             CheckKind::Http(request) => request.check(),
-            CheckKind::Tcp | CheckKind::Grpc(_) | CheckKind::Script { .. } => Ok(()),
+            CheckKind::Tcp | CheckKind::Grpc(_) | CheckKind::Script { .. } | CheckKind::Own => {
+                Ok(())
+            }
         }
     }
 
-    /// Whether it is run by a program in its task.
-    pub fn is_script(&self) -> bool {
-        matches!(self.kind, CheckKind::Script { .. })
+    /// Whether it happens in its task: no address and port is needed for it.
+    pub fn is_in_task(&self) -> bool {
+        matches!(self.kind, CheckKind::Script { .. } | CheckKind::Own)
     }
 
     /// The texts of it that may refer to the environment or the node.
@@ -212,7 +216,7 @@ impl Check {
                 let headers = request.headers.iter().map(|(_, value)| value);
                 headers.chain([&request.path, &request.body]).collect()
             }
-            CheckKind::Tcp => Vec::new(),
+            CheckKind::Tcp | CheckKind::Own => Vec::new(),
             CheckKind::Grpc(service) => vec![service],
             CheckKind::Script { command, args } => args.iter().chain([command]).collect(),
         };
@@ -257,8 +261,12 @@ fn kind(check: &Value) -> Result<CheckKind, CheckProblem> {
                 args: args.map(str::to_owned).collect(),
             })
         }
+        "healthcheck" => Ok(CheckKind::Own),
         other => {
-            let message = format!("must be http, tcp, grpc or script, is {}", quote(other));
+            let message = format!(
+                "must be http, tcp, grpc, script or healthcheck, is {}",
+                quote(other)
+            );
             Err(CheckProblem::new("type", message))
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Report;
-use crate::model::check::{Check, CheckProblem};
+use crate::model::check::{Check, CheckKind, CheckProblem};
 use crate::model::group::TaskGroup;
 use crate::model::service::{Service, is_name};
 use crate::model::task::Task;
@@ -39,6 +39,9 @@ pub(super) fn check(report: &mut Report, group: &TaskGroup, task: Option<&Task>,
     }
 }
 
+/// The drivers whose tasks may bring a health check with them.
+const HAVE_HEALTHCHECKS: [&str; 2] = ["docker", "mock_driver"];
+
 /// Checks what is checked of a service.
 fn check_checks(
     report: &mut Report,
@@ -68,20 +71,32 @@ fn check_checks(
             let message = format!("the group has no task {}", quote(&check.task));
             report.problem(format!("{path}.task"), message);
         }
-        if check.is_script() && task.is_none() && check.task.is_empty() {
-            let message = "a script check of a group's service must name the task in which it runs";
+        if check.is_in_task() && task.is_none() && check.task.is_empty() {
+            let message = "such a check of a group's service must name its task";
             report.problem(format!("{path}.task"), message);
         }
         let port = match check.port.as_str() {
             "" => service.port,
             own => own,
         };
-        if !check.is_script() && !is_port(group, port) {
+        if !check.is_in_task() && !is_port(group, port) {
             let message = format!(
                 "must be the label of a port of the group or a number, is {}",
                 quote(port)
             );
             report.problem(format!("{path}.port"), message);
+        }
+        let named = group.tasks.iter().find(|task| task.name == check.task);
+        let other = named
+            .or(task)
+            .filter(|task| !HAVE_HEALTHCHECKS.contains(&&*task.driver));
+        if let Some(other) = other.filter(|_| check.kind == CheckKind::Own) {
+            let message = format!(
+                "only images have health checks, and task {} is of the driver {}: use http, tcp, grpc or script",
+                quote(&other.name),
+                quote(&other.driver)
+            );
+            report.problem(format!("{path}.type"), message);
         }
         if !names.insert(check.name.clone()) {
             let message = "another check of the service has the same name";

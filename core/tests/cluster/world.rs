@@ -415,7 +415,10 @@ impl World {
                 let input = DriverInput::Destroyed { op, launch, result };
                 return self.input(Span::millis(1), Input::Driver(task, input));
             }
-            DriverEffect::Signal(_) | DriverEffect::Exec(_) | DriverEffect::OpenSession(_) => {
+            DriverEffect::Signal(_)
+            | DriverEffect::Exec(_)
+            | DriverEffect::Health(_)
+            | DriverEffect::OpenSession(_) => {
                 return;
             }
         };

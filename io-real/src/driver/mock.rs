@@ -137,6 +137,16 @@ impl Driver for Mock {
                     world.inbox.send(&task, ended);
                 });
             }
+            DriverEffect::Health(asked) => {
+                let (op, launch) = (asked.op, asked.launch);
+                let healthy = DriverInput::Executed {
+                    op,
+                    launch,
+                    result: Ok(request::Health::HEALTHY),
+                    output: String::new(),
+                };
+                world.inbox.send(&task, healthy);
+            }
             DriverEffect::OpenSession(asked) => {
                 let effect = asked.clone().into();
                 let owed = Answer::owed(&world.inbox, &task, &effect);

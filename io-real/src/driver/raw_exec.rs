@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
+use drover_core::effect::request::DriverRequest;
 use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
@@ -167,6 +168,10 @@ impl Driver for RawExec {
                         output,
                     });
                 });
+            }
+            DriverEffect::Health(asked) => {
+                let why = "only images have health checks of their own";
+                owed.give(asked.failed(Failure::fatal(why)));
             }
             DriverEffect::OpenSession(asked) => {
                 if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {

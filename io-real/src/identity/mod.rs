@@ -121,6 +121,7 @@ impl Issuer {
             DriverEffect::Recover(request::Recover { .. })
             | DriverEffect::Stop(request::Stop { .. })
             | DriverEffect::Signal(request::Signal { .. })
+            | DriverEffect::Health(request::Health { .. })
             | DriverEffect::Destroy(request::Destroy { .. }) => return,
         };
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);

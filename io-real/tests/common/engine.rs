@@ -186,6 +186,12 @@ impl Engine {
         assert!(made.unwrap().success());
         self.says(&["import", &tar.to_string_lossy(), IMAGE]);
     }
+
+    /// The same image, with a line of a Dockerfile.
+    pub fn image_with(&self, name: &str, line: &str) {
+        let tar = self.dir.path().join("image.tar");
+        self.says(&["import", "--change", line, &tar.to_string_lossy(), name]);
+    }
 }
 
 impl Drop for Engine {

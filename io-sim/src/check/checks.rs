@@ -8,9 +8,10 @@ use drover_core::agent::{Agent, Input};
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::checks::{self, CheckSpec};
 use drover_core::effect::CheckEffect;
+use drover_core::effect::request::Health;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::{DriverInput, ProbeAnswer};
-use drover_core::model::check::{CheckStatus, OnUpdate};
+use drover_core::model::check::{CheckKind, CheckStatus, OnUpdate};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -82,7 +83,11 @@ impl Known {
     fn result(&mut self, now: Instant, found: CheckStatus) -> bool {
         let check = &self.spec.check;
         self.asked = None;
-        if found == CheckStatus::Failure {
+        // A task that starts is neither well nor unwell.
+        if found == CheckStatus::Pending && check.kind == CheckKind::Own {
+            return false;
+        }
+        if matches!(found, CheckStatus::Failure | CheckStatus::Pending) {
             (self.good, self.bad) = (0, self.bad + 1);
             if self.bad >= check.failures_before_critical.max(1) {
                 self.status = CheckStatus::Failure;
@@ -152,6 +157,7 @@ impl Checker {
                 let found = match result {
                     Ok(0) => CheckStatus::Success,
                     Ok(1) => CheckStatus::Warning,
+                    Ok(Health::STARTING) => CheckStatus::Pending,
                     Ok(_) | Err(_) => CheckStatus::Failure,
                 };
                 vec![(*op, found)]
@@ -358,7 +364,7 @@ impl Checker {
         };
         let check = &known.spec.check;
         let timeouts = &world.timeouts;
-        let of_script = match check.is_script() {
+        let of_script = match check.is_in_task() {
             true => timeouts.signal.0 + 2 * timeouts.destroy.0,
             false => 0,
         };

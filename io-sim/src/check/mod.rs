@@ -529,7 +529,8 @@ impl Checker {
             }
             DriverEffect::Exec(request::Exec {
                 op, output: true, ..
-            }) => {
+            })
+            | DriverEffect::Health(request::Health { op, .. }) => {
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
                 self.check_program(world, agent, alloc, *op)
             }

@@ -114,6 +114,7 @@ impl AllocRunner {
                 Ok(op)
             }
             Target::Script(task, command, args) => self.run_check(cx, task, command, args, timeout),
+            Target::Own(task) => self.ask_task(cx, task, timeout),
         };
         match asked {
             Ok(op) => check.asked(cx.now.at, op),
@@ -153,6 +154,17 @@ impl AllocRunner {
         Ok(op)
     }
 
+    /// Asks what a task's own health check says.
+    fn ask_task(&self, cx: &mut Cx<'_>, task: &TaskName, timeout: Span) -> Result<Op, String> {
+        let task = self.task(task).ok_or("the group has no such task")?;
+        let launch = task.record().launch.as_ref();
+        let launch = launch.ok_or("the task does not run")?.id;
+        let op = cx.operation(Owner::Alloc(self.record.id), Purpose::Check, timeout);
+        let effect = request::Health { op, launch };
+        cx.drive(&task.spec().driver, &task.spec().key, effect);
+        Ok(op)
+    }
+
     /// A service answered, or did not.
     pub fn on_check(&mut self, cx: &mut Cx<'_>, input: CheckInput) {
         let owner = Owner::Alloc(self.record.id);
@@ -163,7 +175,7 @@ impl AllocRunner {
         }
     }
 
-    /// Takes the end of a check's program. Gives back what is none.
+    /// Takes what a driver says of a check in a task. Gives back what is nothing of the kind.
     pub(super) fn on_check_program(
         &mut self,
         cx: &mut Cx<'_>,
@@ -179,11 +191,23 @@ impl AllocRunner {
         {
             let owner = Owner::Alloc(self.record.id);
             match cx.shared.operations.answered(&owner, op, result.is_ok()) {
-                Some(_) => self.judged(cx, op, judge::of_script(result, output)),
+                Some(_) => {
+                    let judgement = match self.is_own_check(op) {
+                        true => judge::of_health(result, output),
+                        false => judge::of_script(result, output),
+                    };
+                    self.judged(cx, op, judgement);
+                }
                 None => cx.count_stale(),
             }
         }
         None
+    }
+
+    /// Whether a task's own health check is what was asked.
+    fn is_own_check(&self, op: Op) -> bool {
+        let mut asked = self.checks.iter().filter(|one| one.awaited() == Some(op));
+        asked.any(|one| one.spec().check.kind == CheckKind::Own)
     }
 
     /// Nothing came in time.
@@ -269,6 +293,13 @@ impl AllocRunner {
                 let target = match self.task_of_script(&spec.about) {
                     Some(task) => Target::Script(task, text(command), args),
                     None => Target::Nobody("no task runs in which it could run".to_owned()),
+                };
+                return (shown, target);
+            }
+            CheckKind::Own => {
+                let target = match self.task_of_script(&spec.about) {
+                    Some(task) => Target::Own(task),
+                    None => Target::Nobody("no task runs that it is about".to_owned()),
                 };
                 return (shown, target);
             }

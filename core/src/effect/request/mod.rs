@@ -4,6 +4,7 @@
 
 mod destroy;
 mod exec;
+mod health;
 mod open_session;
 mod recover;
 mod signal;
@@ -12,6 +13,7 @@ mod stop;
 
 pub use destroy::Destroy;
 pub use exec::{Exec, Program};
+pub use health::Health;
 pub use open_session::{OpenSession, SessionProgram};
 pub use recover::Recover;
 pub use signal::Signal;
@@ -77,6 +79,7 @@ requests! {
     Stop,
     Signal,
     Exec,
+    Health,
     OpenSession,
     Destroy,
 }

@@ -22,6 +22,7 @@ mod entries;
 mod exit;
 mod files;
 mod frames;
+mod health;
 mod image;
 mod join;
 mod link;
@@ -234,6 +235,20 @@ impl Driver for Docker {
             }) => {
                 tokio::spawn(async move {
                     let (result, output) = match world.exec(launch, &program).await {
+                        Ok((code, output)) => (Ok(code), output),
+                        Err(failure) => (Err(failure), String::new()),
+                    };
+                    owed.give(DriverInput::Executed {
+                        op,
+                        launch,
+                        result,
+                        output,
+                    });
+                });
+            }
+            DriverEffect::Health(request::Health { op, launch }) => {
+                tokio::spawn(async move {
+                    let (result, output) = match world.health(launch).await {
                         Ok((code, output)) => (Ok(code), output),
                         Err(failure) => (Err(failure), String::new()),
                     };

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use drover_core::driver::spec::Spec;
+use drover_core::effect::request::DriverRequest;
 use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
@@ -207,6 +208,10 @@ impl Driver for PluginDriver {
                         output,
                     });
                 });
+            }
+            DriverEffect::Health(asked) => {
+                let why = "only images have health checks of their own";
+                owed.give(asked.failed(Failure::fatal(why)));
             }
             DriverEffect::OpenSession(asked) => {
                 if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {
