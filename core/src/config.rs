@@ -95,6 +95,12 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "room")]
     pub disk_limits: Option<DiskUsageLimits>,
+    /// The pause between two looks at how much the directories of allocations take; nobody looks if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir_usage: Option<Span>,
+    /// Whether the file system keeps allocations from taking more than they asked for.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub disk_quota: bool,
     /// Whose jobs may preempt jobs of lower priority.
     #[serde(default = "no_preemption")]
     pub preemption: Preemption,
@@ -300,6 +306,8 @@ impl Config {
             memory_oversubscription: true,
             sees_to_task_dirs: true,
             disk_limits: None,
+            dir_usage: None,
+            disk_quota: false,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),
             consul_services: false,

@@ -402,6 +402,13 @@ pub enum NodeInput {
         /// What was measured.
         result: Result<DiskUsage, Failure>,
     },
+    /// How much the directories of allocations take.
+    DirUsage {
+        /// The operation.
+        op: Op,
+        /// The bytes of each; who is gone is left out.
+        result: Result<BTreeMap<AllocId, u64>, Failure>,
+    },
     /// The local time of a zone.
     TimeZone {
         /// The operation.
@@ -439,6 +446,7 @@ impl NodeInput {
             NodeInput::Probed { op, .. }
             | NodeInput::Driver { op, .. }
             | NodeInput::DiskUsage { op, .. }
+            | NodeInput::DirUsage { op, .. }
             | NodeInput::TimeZone { op, .. }
             | NodeInput::Volume { op, .. }
             | NodeInput::Devices { op, .. } => *op,

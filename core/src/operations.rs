@@ -82,6 +82,8 @@ pub enum Purpose {
     Devices(Arc<str>),
     /// How full the disk is.
     DiskUsage,
+    /// How much the directories of allocations take.
+    DirUsage,
     /// The local time of this zone.
     TimeZone(Arc<str>),
     /// The directory of this volume.

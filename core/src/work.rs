@@ -54,6 +54,8 @@ payloads! {
     AskRemote(AskRemote) "query another node",
     /// Of the hook `migrate_disk`, from another node.
     FetchDisk(FetchDisk) "fetch the disk",
+    /// Of the hook `disk_quota`.
+    SetDiskQuota(SetDiskQuota) "limit the disk space",
     /// Of the hook `task_dir`.
     BuildTaskDir(BuildTaskDir) "make directory",
     /// Of the hook `identity`.
@@ -131,6 +133,13 @@ pub struct FetchDisk {
     pub previous: RemotePrevious,
     /// The tasks of the group.
     pub tasks: Vec<TaskName>,
+}
+
+/// Let the allocation's directory take no more than this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SetDiskQuota {
+    /// How many bytes.
+    pub bytes: u64,
 }
 
 /// Make a task's directory, and its secrets in memory. They are gone when the machine restarts, so they

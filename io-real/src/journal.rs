@@ -101,7 +101,8 @@ fn weight(event: &TaskEvent) -> Weight {
         | EventType::Signaling
         | EventType::SiblingFailed
         | EventType::LeaderDead
-        | EventType::MainDead => Weight::Life,
+        | EventType::MainDead
+        | EventType::DiskExceeded => Weight::Life,
         EventType::Received
         | EventType::TaskSetup
         | EventType::DownloadingArtifacts
@@ -130,7 +131,8 @@ fn is_ours(kind: EventType) -> bool {
         | EventType::MainDead
         | EventType::FailedRestoring
         | EventType::WaitingShutdownDelay
-        | EventType::AllocUnhealthy => true,
+        | EventType::AllocUnhealthy
+        | EventType::DiskExceeded => true,
         EventType::SetupFailure
         | EventType::DriverFailure
         | EventType::FailedValidation

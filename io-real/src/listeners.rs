@@ -114,6 +114,7 @@ fn socket(link: OsString) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use std::net::TcpListener;
 

@@ -366,6 +366,9 @@ impl Node {
                 });
             }
             NodeEffect::MeasureDiskUsage { op } => self.hooks.measure_disk_usage(*op),
+            NodeEffect::MeasureDirs { op, allocs } => {
+                self.hooks.measure_dirs(*op, allocs.clone());
+            }
             NodeEffect::WatchDriver { op, driver: name } => {
                 let report = DriverStream::new(*op, name, inbox);
                 match self.drivers.get(&**name) {

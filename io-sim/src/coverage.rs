@@ -132,6 +132,7 @@ impl Coverage {
                 DriverReport::Ended(_) => "a driver stream ended",
             },
             NodeInput::DiskUsage { .. } => "how full the disk is",
+            NodeInput::DirUsage { .. } => "how much directories take",
             NodeInput::TimeZone { result: Ok(_), .. } => "a time zone",
             NodeInput::TimeZone { result: Err(_), .. } => "a time zone is not known",
             NodeInput::Volume { result: Ok(_), .. } => "a volume is made or removed",
@@ -344,6 +345,7 @@ fn overdue(purpose: &Purpose) -> &'static str {
         | Purpose::Driver(_)
         | Purpose::Devices(_)
         | Purpose::DiskUsage
+        | Purpose::DirUsage
         | Purpose::TimeZone(_)
         | Purpose::Volume(_)
         | Purpose::Call(_) => "time",

@@ -12,6 +12,8 @@ use serde::Serialize;
 pub struct Dirs {
     /// Of allocations.
     pub allocs: BTreeSet<AllocId>,
+    /// How many bytes those may take whose disk space is limited.
+    pub quotas: BTreeMap<AllocId, u64>,
     /// Of tasks.
     pub tasks: BTreeSet<(AllocId, TaskName)>,
     /// The tasks whose artifacts are there.
@@ -122,6 +124,7 @@ impl Dirs {
     /// Removes all of an allocation.
     pub(crate) fn remove(&mut self, alloc: AllocId) {
         self.allocs.remove(&alloc);
+        self.quotas.remove(&alloc);
         self.tasks.retain(|(of, _)| *of != alloc);
         self.fetched.retain(|(of, _)| *of != alloc);
         self.payloads.retain(|(of, _), _| *of != alloc);

@@ -165,6 +165,8 @@ kinds! {
     OddStatistics = "statistics cannot be believed",
     /// A network cannot be made, and a part of it is there.
     HalfNetwork = "the network is made by half",
+    /// The directory of an allocation takes more than before, or less.
+    FillDir = "the directory's size changes",
 }
 
 impl Fault {

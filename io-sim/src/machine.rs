@@ -12,6 +12,7 @@ use drover_core::config::{Config, DiskUsageLimits, Preemption, ProbeConfig, Rete
 use drover_core::device::reported::{ReportedAttribute, ReportedDevice, ReportedGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind, Resources};
+use drover_core::ids::AllocId;
 use drover_core::input::{
     DeviceReport, DiskUsage, DriverFingerprint, DriverHealth, DriverReport, HookOutput, NodeInput,
 };
@@ -82,6 +83,9 @@ const KEPT_CHILDREN: usize = 3;
 /// How many records of collected allocations are kept: few, so that it matters.
 const KEPT_RECORDS: usize = 4;
 
+/// What a directory may take, in MiB, where its group asked for 300.
+const DIR_SIZES: [u64; 4] = [1, 1000, 290, 1001];
+
 /// How many percent of the disk each allocation's directory takes.
 const SHARE: u8 = 6;
 
@@ -101,6 +105,8 @@ pub(crate) struct Machine {
     pub(crate) devices: BTreeMap<&'static str, BTreeMap<String, bool>>,
     /// Whether others fill most of the disk.
     disk_under_pressure: bool,
+    /// Which of [`DIR_SIZES`] an allocation's directory has.
+    dir_sizes: BTreeMap<AllocId, usize>,
     /// What it has of counted resources, if that is bounded.
     pub(crate) has: Option<Amounts>,
 }
@@ -117,6 +123,7 @@ impl Default for Machine {
             generation: 0,
             devices: PLUGINS.iter().map(whole).collect(),
             disk_under_pressure: false,
+            dir_sizes: BTreeMap::new(),
             has: None,
         }
     }
@@ -240,6 +247,32 @@ impl World {
         others.saturating_add(own.saturating_mul(SHARE)).min(100)
     }
 
+    /// Finds out how much directories take. The size of each goes round: little, too much, almost too much, again
+    /// too much.
+    fn measure_dirs(&mut self, op: Op, allocs: &[AllocId]) {
+        let who: Arc<str> = Arc::from("directories");
+        if self.fires(Fault::HangProbe, &who) {
+            return;
+        }
+        let mut measured = BTreeMap::new();
+        for alloc in allocs {
+            if !self.dirs.allocs.contains(alloc) {
+                continue;
+            }
+            let changes = self.fires(Fault::FillDir, &alloc.to_string());
+            let size = self.machine.dir_sizes.entry(*alloc).or_default();
+            *size = (*size + usize::from(changes)) % DIR_SIZES.len();
+            measured.insert(*alloc, DIR_SIZES[*size] * 1024 * 1024);
+        }
+        let result = if self.fires(Fault::FailProbe, &who) {
+            Err(Failure::recoverable("the sizes are not known"))
+        } else {
+            Ok(measured)
+        };
+        let input = Input::Node(NodeInput::DirUsage { op, result });
+        self.answer(self.life, op, &who, self.timeouts.hook, input);
+    }
+
     /// Begins what is asked about the machine.
     pub(crate) fn query_machine(&mut self, effect: &NodeEffect) {
         let life = self.life;
@@ -293,6 +326,7 @@ impl World {
                 let timeout = self.timeouts.probe;
                 self.answer(life, *op, &disk, timeout, Input::Node(input));
             }
+            NodeEffect::MeasureDirs { op, allocs } => self.measure_dirs(*op, allocs),
             NodeEffect::LookUpTimeZone { op, zone, around } => {
                 if self.fires(Fault::HangProbe, zone) {
                     return;

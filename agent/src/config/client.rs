@@ -14,6 +14,8 @@
 //!   gc_inode_usage_threshold = 70
 //!   gc_interval              = "1m"            # how often that is checked
 //!   gc_parallel_destroys     = 2               # how many go at once
+//!   disk_usage_interval      = "1m"            # how often directories of allocations are measured
+//!   disk_quota               = true            # the file system bounds them
 //!   consul_services          = true            # services with provider "consul" are run as "nomad"
 //!   artifact { http_max_size = "1GB" }         # bounds of what tasks fetch; see `artifact`
 //! }

@@ -23,7 +23,7 @@ use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
-use drover_io_real::dirs::AllocDirs;
+use drover_io_real::dirs::{AllocDirs, Quotas};
 use drover_io_real::driver::docker::{Docker, Pins, Records};
 use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
@@ -69,6 +69,11 @@ pub(crate) const CGROUP_PARENT: &str = "drover";
 /// How many processes and threads a task has at most where nothing else is configured: more than any sound program
 /// starts, and a fork bomb leaves the machine usable.
 const PIDS_LIMIT: u64 = 8192;
+
+/// What is wrong where `disk_quota` is wanted and nobody can.
+const NO_QUOTAS: &str = "client: disk_quota is on, and the file system of the data directory does not enforce \
+                         project quotas: mount it with prjquota (ext4: after tune2fs -O quota,project \
+                         -Q prjquota), or turn disk_quota off";
 
 /// The ports that the node gives away.
 const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
@@ -190,6 +195,12 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (answers_in, answers) = mpsc::unbounded_channel();
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
+    if settings.file.client.gc.disk_quota && dirs.quotas() != Quotas::Enforced {
+        return Err(SetupError::Io(
+            "limit disk space",
+            io::Error::other(NO_QUOTAS),
+        ));
+    }
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
     let shim = home.program().to_owned();
     let isolation = settings.file.exec.settings.clone();
@@ -628,6 +639,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.consul_services = settings.file.client.consul_services;
     config.parallel_destroys = wanted.gc.parallel;
     config.disk_limits = Some(wanted.gc.disk_limits);
+    config.dir_usage = wanted.gc.dir_usage;
+    config.disk_quota = wanted.gc.disk_quota;
     config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
     config
 }

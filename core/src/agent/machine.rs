@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::dir_usage::DirUsage;
 use super::disk_pressure::DiskPressure;
 use crate::cx::Cx;
 use crate::fingerprint::PluginKind;
@@ -64,6 +65,9 @@ pub struct Machine {
     /// How full its disk is.
     #[serde(skip_serializing_if = "DiskPressure::is_idle")]
     pub(super) disk_pressure: DiskPressure,
+    /// How much the directories of allocations take.
+    #[serde(skip_serializing_if = "DirUsage::is_idle")]
+    pub(super) dir_usage: DirUsage,
     /// The time zones of periodic jobs.
     #[serde(skip_serializing_if = "Zones::is_empty")]
     pub(super) zones: Zones,
@@ -101,6 +105,7 @@ impl Machine {
             plugins: BTreeMap::new(),
             events: VecDeque::new(),
             disk_pressure: DiskPressure::default(),
+            dir_usage: DirUsage::default(),
             zones: Zones::default(),
             volumes: Volumes::new(&cx.config.node.host_volumes),
         }
@@ -171,6 +176,7 @@ impl Machine {
             }
             NodeInput::Probed { .. }
             | NodeInput::DiskUsage { .. }
+            | NodeInput::DirUsage { .. }
             | NodeInput::TimeZone { .. }
             | NodeInput::Volume { .. } => operations.answered(&Owner::Machine, op, true).is_some(),
         };
@@ -193,6 +199,10 @@ impl Machine {
                 self.disk_pressure.on_answer(cx, op, result);
                 Changed::default()
             }
+            NodeInput::DirUsage { op, result } => {
+                self.dir_usage.on_answer(cx, op, result);
+                Changed::default()
+            }
             NodeInput::TimeZone { op, zone, result } => {
                 zones = self.zones.on_answer(cx, &zone, op, result);
                 Changed::default()
@@ -210,6 +220,7 @@ impl Machine {
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> MachineChange {
         self.ask(cx);
         let check = self.disk_pressure.is_due(cx.now.at);
+        self.dir_usage.handle_timeout(cx.now.at);
         let mut report = self.changed(cx, Changed::default());
         report.collect = check;
         report
@@ -233,6 +244,10 @@ impl Machine {
             Purpose::DiskUsage => {
                 self.disk_pressure.re_evaluate_at();
                 check = true;
+                Changed::default()
+            }
+            Purpose::DirUsage => {
+                self.dir_usage.on_overdue(cx);
                 Changed::default()
             }
             Purpose::TimeZone(zone) => {
@@ -328,6 +343,7 @@ impl Machine {
             .chain(self.drivers.awaited())
             .chain(self.devices.awaited())
             .chain(self.disk_pressure.awaited())
+            .chain(self.dir_usage.awaited())
             .chain(self.zones.awaited())
             .chain(self.volumes.awaited())
     }
@@ -338,8 +354,9 @@ impl Machine {
         let drivers = self.drivers.deadline();
         let devices = self.devices.deadline();
         let disk_pressure = self.disk_pressure.deadline();
+        let dir_usage = self.dir_usage.deadline();
         let zones = self.zones.deadline();
-        [probes, drivers, devices, disk_pressure, zones]
+        [probes, drivers, devices, disk_pressure, dir_usage, zones]
             .into_iter()
             .flatten()
             .min()

@@ -6,6 +6,7 @@ mod awaited_services;
 mod cluster;
 mod collected;
 mod collection;
+mod dir_usage;
 mod disk_pressure;
 mod explain;
 mod granting;
@@ -388,7 +389,9 @@ impl Agent {
     fn on_node(&mut self, now: Now, input: NodeInput) -> BTreeSet<AllocId> {
         let mut cx = cx(&self.config, &mut self.shared, now);
         let change = self.machine.on_input(&mut cx, input);
-        self.learn(now, change)
+        let mut touched = self.learn(now, change);
+        touched.extend(self.tell_dir_usage(now));
+        touched
     }
 
     /// Asks about the machine what is due. Returns the allocations that may go on.
@@ -484,6 +487,7 @@ impl Agent {
                 break;
             }
         }
+        self.measure_dirs(now);
         self.call_servers(now);
         self.end_step(now);
     }
@@ -556,6 +560,7 @@ impl Agent {
             let of_it = |one: &Operation| one.owner.alloc() == Some(id);
             self.shared.operations.end_all(of_it);
             self.machine.disk_pressure.on_removed(id);
+            self.machine.dir_usage.on_removed(id);
             self.set_timer(id, None);
             if before.of_servers {
                 self.forget_placed(now, id);

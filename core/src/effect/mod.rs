@@ -117,6 +117,13 @@ pub enum NodeEffect {
         /// The operation.
         op: Op,
     },
+    /// Find out how much the directories of these allocations take.
+    MeasureDirs {
+        /// The operation.
+        op: Op,
+        /// Which.
+        allocs: Vec<AllocId>,
+    },
     /// Look up the local time of a zone.
     LookUpTimeZone {
         /// The operation.
@@ -150,6 +157,7 @@ impl NodeEffect {
         match self {
             NodeEffect::Probe { op, .. }
             | NodeEffect::MeasureDiskUsage { op }
+            | NodeEffect::MeasureDirs { op, .. }
             | NodeEffect::LookUpTimeZone { op, .. }
             | NodeEffect::Volume { op, .. }
             | NodeEffect::WatchDriver { op, .. }

@@ -84,6 +84,9 @@ pub enum EventType {
     AllocUnhealthy,
     /// A template of the task waits for something, or could not be rendered anew.
     Template,
+    /// The directory of the task's allocation takes more than its group asked for.
+    #[serde(rename = "Disk Resources Exceeded")]
+    DiskExceeded,
 }
 
 impl EventType {
@@ -115,6 +118,7 @@ impl EventType {
             EventType::WaitingShutdownDelay => "Waiting for shutdown delay",
             EventType::AllocUnhealthy => "Alloc Unhealthy",
             EventType::Template => "Template",
+            EventType::DiskExceeded => "Disk Resources Exceeded",
         }
     }
 }

@@ -240,6 +240,7 @@ fn words(kind: EventType) -> Option<&'static str> {
         | EventType::HookMessage
         | EventType::WaitingShutdownDelay
         | EventType::AllocUnhealthy
-        | EventType::Template => None,
+        | EventType::Template
+        | EventType::DiskExceeded => None,
     }
 }

@@ -91,6 +91,7 @@ impl TaskRunner {
             | Purpose::Driver(_)
             | Purpose::Devices(_)
             | Purpose::DiskUsage
+            | Purpose::DirUsage
             | Purpose::TimeZone(_)
             | Purpose::Call(_)
             | Purpose::Volume(_) => {}

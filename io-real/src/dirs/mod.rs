@@ -18,11 +18,14 @@
 mod files;
 mod inherit;
 mod links;
+mod quota;
 mod remove;
 mod secrets;
+mod usage;
 
 pub use files::{Access, FileStamp, Seen, TaskFiles};
 pub(crate) use inherit::{ARRIVING, find, is_filled};
+pub use quota::Quotas;
 pub(crate) use remove::tree as remove_tree;
 
 use std::io;
@@ -43,6 +46,7 @@ pub struct AllocDirs {
     root: Arc<OwnedFd>,
     inheriting: Arc<Mutex<()>>,
     mounting: Arc<Mutex<()>>,
+    last_look: usage::LastLook,
 }
 
 /// As whom a directory is made: none is nobody in particular, or, for secrets, the agent's own user,
@@ -59,6 +63,7 @@ impl AllocDirs {
             root,
             inheriting: Arc::default(),
             mounting: Arc::default(),
+            last_look: usage::LastLook::default(),
         }
     }
 
@@ -141,7 +146,12 @@ impl AllocDirs {
     pub fn remove(&self, alloc: AllocId) -> io::Result<()> {
         let arrival = self.leave_arrival(alloc);
         self.drop_secrets(alloc)?;
-        remove::tree(self.root.as_fd(), &alloc.to_string()).and(arrival)
+        let project = self.own_project(alloc);
+        remove::tree(self.root.as_fd(), &alloc.to_string())?;
+        if let Some(project) = project {
+            self.drop_quota(project)?;
+        }
+        arrival
     }
 }
 

@@ -5,6 +5,7 @@ mod alloc_dir;
 mod artifacts;
 mod await_remote;
 mod devices;
+mod disk_quota;
 mod dispatch_payload;
 mod fetch_disk;
 mod identity;
@@ -139,6 +140,7 @@ impl Hooks {
             HookWork::InheritDisk(work) => self.start(of, work),
             HookWork::AskRemote(work) => self.start(of, work),
             HookWork::FetchDisk(work) => self.start(of, work),
+            HookWork::SetDiskQuota(work) => self.start(of, work),
             HookWork::BuildTaskDir(work) => self.start(of, work),
             HookWork::IssueIdentities(work) => self.start(of, work),
             HookWork::WritePayload(work) => self.start(of, work),
@@ -182,6 +184,15 @@ impl Hooks {
         tokio::spawn(async move {
             let result = blocking(&gate, move || dirs.disk_usage()).await;
             inbox.deliver(Input::Node(NodeInput::DiskUsage { op, result }));
+        });
+    }
+
+    /// Finds out how much the directories of these allocations take; one answer follows.
+    pub fn measure_dirs(&self, op: Op, allocs: Vec<AllocId>) {
+        let (gate, inbox, dirs) = (self.gate.clone(), self.inbox.clone(), self.dirs.clone());
+        tokio::spawn(async move {
+            let result = blocking(&gate, move || dirs.sizes(&allocs)).await;
+            inbox.deliver(Input::Node(NodeInput::DirUsage { op, result }));
         });
     }
 }

@@ -94,6 +94,7 @@ impl Checker {
         event: &TaskEvent,
     ) -> Verdict {
         self.event_has_current_time(world, key, event)?;
+        self.oversized_directory_is_told_once(key, event)?;
         let Some(alloc) = agent.view().alloc(key.alloc) else {
             return Ok(());
         };

@@ -18,6 +18,7 @@ mod checks;
 mod claims;
 mod collected;
 mod cut_off;
+mod dir_usage;
 mod disks;
 mod dispatch;
 mod draining;
@@ -87,6 +88,7 @@ pub(crate) use replies::Facts;
 use crate::check::canaries::Canaries;
 use crate::check::checks::Checks;
 use crate::check::claims::Claims;
+use crate::check::dir_usage::DirUsage;
 use crate::check::disks::Disks;
 use crate::check::draining::Draining;
 use crate::check::driver_reports::DriverReports;
@@ -216,6 +218,7 @@ pub struct Checker {
     /// nothing away for it yet.
     disk_limits: Option<DiskUsageLimits>,
     disk_under_pressure: bool,
+    dir_usage: DirUsage,
     /// Whether operators of this agent were told that there is too little space.
     disk_pressure_told: bool,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
@@ -285,6 +288,7 @@ impl Checker {
             retention: config.retention,
             disk_limits: config.disk_limits,
             disk_under_pressure: false,
+            dir_usage: DirUsage::new(config.dir_usage),
             disk_pressure_told: false,
             leaving: false,
             reached: Reached::default(),
@@ -297,6 +301,7 @@ impl Checker {
         self.agent_restored(world);
         self.coverage.input(agent, input);
         self.disks.forget(agent);
+        self.dir_usage.begin();
         input
             .into_iter()
             .for_each(|input| self.services.delivered(input));
@@ -333,6 +338,7 @@ impl Checker {
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
                 self.disk_usage_reported(reported);
+                self.dirs_measured(world, agent, reported);
             }
             Some(input @ Input::Hook(reported)) => {
                 self.removals.delivered(reported);
@@ -370,6 +376,9 @@ impl Checker {
             }
             Effect::Node(NodeEffect::MeasureDiskUsage { .. }) => {
                 self.first_disk_usage_check_waits_interval(world)
+            }
+            Effect::Node(measure @ NodeEffect::MeasureDirs { .. }) => {
+                self.dirs_are_measured_in_intervals(world, measure)
             }
             Effect::Node(
                 NodeEffect::Probe { .. }
@@ -421,6 +430,7 @@ impl Checker {
         self.commits.agent_died();
         self.replies.agent_died();
         self.disks.agent_died();
+        self.dir_usage.agent_died();
         self.versions.agent_died();
         self.scaling.agent_died();
         self.canaries.agent_died();

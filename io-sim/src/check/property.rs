@@ -656,6 +656,14 @@ properties! {
     LiveProcessHasItsDirectories: "live_process_has_its_directories", [P7 P14], AtRest;
     /// An allocation that just ended is kept for an interval, however full the disk is.
     FirstDiskUsageCheckWaitsInterval: "first_disk_usage_check_waits_interval", [P17], Always;
+    /// How much directories take is measured an interval after the last time.
+    DirsAreMeasuredInIntervals: "dirs_are_measured_in_intervals", [P17], Always;
+    /// Whose directory is measured to take more than its job file asks for is told so at once.
+    OversizedDirectoryIsTold: "oversized_directory_is_told", [P17], Always;
+    /// A directory is limited to the size that the job file asks for, once it is there.
+    DiskQuotaIsThatOfJobFile: "disk_quota_is_that_of_job_file", [P17], Always;
+    /// It is told once until it takes clearly less, and nobody else is.
+    OversizedDirectoryIsToldOnce: "oversized_directory_is_told_once", [P17], Always;
     /// Every allocation directory belongs to an allocation that the agent knows.
     EveryDirectoryHasKnownAlloc: "every_directory_has_known_alloc", [P14], AtRest;
     /// Every network belongs to an allocation that is not gone.

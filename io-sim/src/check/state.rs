@@ -26,6 +26,7 @@ impl Checker {
         self.variables_survive_agent_restart(agent)?;
         self.namespaces_survive_agent_restart(agent)?;
         self.services(agent)?;
+        self.oversized_directory_is_told()?;
         self.due_check_restarts_happened(world)?;
         self.evaluations(agent)?;
         self.dry_run_foretells_registration(agent)?;

@@ -5,6 +5,7 @@ mod alloc_dir;
 mod artifacts;
 mod await_remote;
 mod devices;
+mod disk_quota;
 mod dispatch_payload;
 mod fetch_disk;
 mod identity;
@@ -120,6 +121,7 @@ pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
         HookWork::InheritDisk(work) => work,
         HookWork::AskRemote(work) => work,
         HookWork::FetchDisk(work) => work,
+        HookWork::SetDiskQuota(work) => work,
         HookWork::BuildTaskDir(work) => work,
         HookWork::IssueIdentities(work) => &**work,
         HookWork::WritePayload(work) => work,

@@ -59,7 +59,8 @@ fn says_what_happened(kind: EventType) -> bool {
         | EventType::HookFailed
         | EventType::FailedRestoring
         | EventType::WaitingShutdownDelay
-        | EventType::AllocUnhealthy => true,
+        | EventType::AllocUnhealthy
+        | EventType::DiskExceeded => true,
     }
 }
 

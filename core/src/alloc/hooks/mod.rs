@@ -9,6 +9,7 @@
 pub mod alloc_dir;
 pub mod await_claims;
 pub mod await_remote;
+pub mod disk_quota;
 pub mod fetch_disk;
 pub mod migrate_disk;
 pub mod network;
@@ -32,6 +33,7 @@ pub const PRERUN: &[&dyn AllocHook] = &[
     &alloc_dir::AllocDir,
     &migrate_disk::MigrateDisk,
     &fetch_disk::FetchDisk,
+    &disk_quota::DiskQuota,
 ];
 
 /// What happens when the allocation is garbage-collected, in order. It also works for one that never ran.

@@ -11,6 +11,9 @@ use crate::model::job::Job;
 use crate::store::record::AllocRecord;
 use crate::task::runner::TaskRunner;
 
+/// What sizes of disks are given in.
+const MIB: u64 = 1024 * 1024;
+
 impl AllocRunner {
     pub(super) fn check_health(&mut self, cx: &mut Cx<'_>) {
         let Some(watch) = &self.health else {
@@ -41,6 +44,26 @@ impl AllocRunner {
                 let event = TaskEvent::new(EventType::AllocUnhealthy, cx.now.wall, &why);
                 task.push(cx, event.detail("message", &why));
             }
+        }
+    }
+
+    /// The bytes that its directory should take at most.
+    pub fn disk_size(&self) -> u64 {
+        let group = self.job.group(self.record.group.as_str());
+        let disk = group
+            .and_then(|group| group.ephemeral_disk)
+            .unwrap_or_default();
+        u64::try_from(disk.size_mb).unwrap_or(0).saturating_mul(MIB)
+    }
+
+    /// Its directory takes more than it should: those tasks are told that are not over.
+    pub(crate) fn disk_exceeded(&mut self, cx: &mut Cx<'_>, used: u64, size: u64) {
+        let (used_mb, size_mb) = (used.div_ceil(MIB), size / MIB);
+        let words = format!("The allocation's directory takes {used_mb} MiB of {size_mb} MiB");
+        for task in self.tasks.iter_mut().filter(|task| !task.is_dead()) {
+            let event = TaskEvent::new(EventType::DiskExceeded, cx.now.wall, &words);
+            let event = event.detail("disk_limit", size);
+            task.push(cx, event.detail("disk_used", used));
         }
     }
 

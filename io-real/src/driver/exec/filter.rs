@@ -43,6 +43,9 @@ const PERSONALITIES: [u64; 5] = [0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 /// What puts characters into somebody's terminal: `TIOCSTI`, `TIOCLINUX`.
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 
+/// What takes a file out of its project, and with that out of its disk quota: `FS_IOC_FSSETXATTR`, `FS_IOC_SETFLAGS`.
+const ATTRIBUTES: [u64; 2] = [0x401c_5820, 0x4008_6602];
+
 /// The filters for a task with these capabilities, in the order in which they are loaded.
 ///
 /// # Errors
@@ -97,10 +100,11 @@ fn refused(capabilities: Capabilities) -> io::Result<Rules> {
         libc::SYS_socket,
         SOCKETS.map(is(0)).into_iter().collect::<io::Result<_>>()?,
     );
-    rules.insert(
-        libc::SYS_ioctl,
-        TERMINAL.map(is(1)).into_iter().collect::<io::Result<_>>()?,
-    );
+    let attributes = ATTRIBUTES
+        .into_iter()
+        .filter(|_| !capabilities.has("linux_immutable"));
+    let controls = TERMINAL.into_iter().chain(attributes).map(is(1));
+    rules.insert(libc::SYS_ioctl, controls.collect::<io::Result<_>>()?);
     // All conditions of a rule together: none of these.
     let odd = rule(PERSONALITIES.map(|known| condition(0, SeccompCmpOp::Ne, known)))?;
     rules.insert(libc::SYS_personality, vec![odd]);
