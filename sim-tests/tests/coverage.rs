@@ -54,6 +54,10 @@ const UNCOUNTED: &[Property] = &[
     Property::JobWithoutHomeIsRefused,
     Property::DeletedNamespaceIsEmpty,
     Property::ContentHasItsNamespace,
+    Property::DirsAreMeasuredInIntervals,
+    Property::OversizedDirectoryIsTold,
+    Property::OversizedDirectoryIsToldOnce,
+    Property::DiskQuotaIsThatOfJobFile,
 ];
 
 #[test]

@@ -204,9 +204,12 @@ async fn allocs_of(api: &Api, params: &Params, key: JobKey) -> Answer {
     let seen = blocking_query(api, params, move |view| {
         let node = Arc::new(NodeNames::of(view.node()));
         let allocs = view.shown_allocs_of(&key);
-        let mut allocs: Vec<_> = allocs.map(|a| AllocRecords::of(view, &node, a)).collect();
-        allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.alloc().create_index));
-        Indexed::whole(view, allocs)
+        let mut allocs: Vec<_> = allocs.collect();
+        allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.record().create_index));
+        let allocs = allocs
+            .into_iter()
+            .map(|alloc| AllocRecords::of(view, &node, alloc));
+        Indexed::whole(view, allocs.collect())
     })
     .await?;
     allocations::stubs(api, params, &seen)

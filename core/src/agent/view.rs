@@ -8,7 +8,7 @@ use super::plugins::{self, Listened};
 use super::services::{self, Registration};
 use super::shown::{ShownAlloc, ShownKey};
 use super::{Agent, Machine, PeriodicView};
-use crate::alloc::runner::AllocRunner;
+use crate::alloc::runner::{AllocRunner, Phase};
 use crate::claims::resources::Capacity;
 use crate::claims::{Holder, Ungranted};
 use crate::config::Preemption;
@@ -338,6 +338,10 @@ impl<'a> View<'a> {
     /// What is done or awaited before the tasks of an allocation have their turn, in words: of what others
     /// hold, who holds it.
     pub fn waits_for(self, alloc: AllocView<'a>) -> Option<String> {
+        // Most that are shown run, or ran.
+        let Phase::Prerun(_) = alloc.phase() else {
+            return None;
+        };
         let mut holders: BTreeMap<Holder, Vec<String>> = BTreeMap::new();
         for one in self.ungranted(alloc) {
             let claims = holders.entry(one.holder).or_default();
