@@ -141,6 +141,24 @@ pub enum DriverInput {
 }
 
 impl DriverInput {
+    /// What became of a program beside a task, or of a look at its health: a code and what was printed.
+    pub fn executed(
+        op: Op,
+        launch: LaunchId,
+        ended: Result<(i32, String), Failure>,
+    ) -> DriverInput {
+        let (result, output) = match ended {
+            Ok((code, output)) => (Ok(code), output),
+            Err(failure) => (Err(failure), String::new()),
+        };
+        DriverInput::Executed {
+            op,
+            launch,
+            result,
+            output,
+        }
+    }
+
     /// The operation that this answers and whether that succeeded, if it answers one.
     pub fn answers(&self) -> Option<(Op, bool)> {
         match self {

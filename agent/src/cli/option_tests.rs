@@ -182,6 +182,13 @@ async fn allocation_is_stopped_without_shutdown_delay() {
 }
 
 /// As Nomad has it, whose command line waits for allocations that are wanted.
+/// What is wanted of each allocation of a job.
+async fn wanted(rig: &Rig, job: &str) -> Vec<Value> {
+    let allocs = json_of(rig, &["job", "allocs", "-json", job]).await;
+    let allocs = allocs.as_array().into_iter().flatten();
+    allocs.map(|alloc| alloc["DesiredStatus"].clone()).collect()
+}
+
 #[tokio::test]
 async fn replaced_failed_allocation_is_not_wanted_any_more() {
     let rig = Rig::start().await;
@@ -193,11 +200,11 @@ async fn replaced_failed_allocation_is_not_wanted_any_more() {
     assert_eq!((code, allocs.as_array().map(Vec::len)), (0, Some(1)));
     let (code, _, _) = run(&rig, &["job", "eval", "-force-reschedule", "bad"]).await;
     assert_eq!(code, 0);
-    let allocs = json_of(&rig, &["job", "allocs", "-json", "bad"]).await;
-    let wanted: Vec<&Value> = (allocs.as_array().into_iter().flatten())
-        .map(|alloc| &alloc["DesiredStatus"])
-        .collect();
-    assert_eq!(wanted, ["run", "stop"], "the newest first");
+    assert_eq!(
+        wanted(&rig, "bad").await,
+        ["run", "stop"],
+        "the newest first"
+    );
 }
 
 #[tokio::test]
@@ -208,11 +215,11 @@ async fn policy_shows_replaced_failed_allocation_as_stopped() {
         json!({ "Attempts": 1, "Interval": 86_400_000_000_000_i64, "Unlimited": false });
     let file = file(&bad);
     run(&rig, &["job", "run", file.path().to_str().unwrap()]).await;
-    let allocs = json_of(&rig, &["job", "allocs", "-json", "bad"]).await;
-    let wanted: Vec<&Value> = (allocs.as_array().into_iter().flatten())
-        .map(|alloc| &alloc["DesiredStatus"])
-        .collect();
-    assert_eq!(wanted, ["run", "stop"], "the newest first");
+    assert_eq!(
+        wanted(&rig, "bad").await,
+        ["run", "stop"],
+        "the newest first"
+    );
 }
 
 #[tokio::test]

@@ -121,17 +121,14 @@ impl Agent {
         let Some(interval) = self.config.dir_usage.filter(|_| self.shutdown.is_none()) else {
             return;
         };
-        let next = self.machine.dir_usage.next;
-        let runs = |alloc: &AllocId| {
-            let alloc = self.allocs.get(alloc).map(|alloc| alloc.record());
-            alloc.is_some_and(|alloc| alloc.status == ClientStatus::Running)
-        };
-        let next = match next {
+        let records = self.allocs.values().map(|alloc| alloc.record());
+        let mut running = records.filter(|alloc| alloc.status == ClientStatus::Running);
+        let next = match self.machine.dir_usage.next {
             Next::Question(_) | Next::Answer(_) => return,
-            Next::Nothing if self.allocs.keys().any(runs) => Next::Question(now.at + interval),
-            Next::Nothing => return,
+            Next::Nothing if running.next().is_none() => return,
+            Next::Nothing => Next::Question(now.at + interval),
             Next::Now => {
-                let allocs: Vec<AllocId> = self.allocs.keys().copied().filter(runs).collect();
+                let allocs: Vec<AllocId> = running.map(|alloc| alloc.id).collect();
                 if allocs.is_empty() {
                     Next::Nothing
                 } else {

@@ -44,9 +44,6 @@ pub struct Script {
     /// What the machine has of counted resources, if that is bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<Amounts>,
-    /// Whether it limits what allocations' directories may take, and measures it.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub disk_limits: bool,
 }
 
 /// One thing that somebody does, and when.

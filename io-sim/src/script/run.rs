@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
 use drover_core::ids::{AllocId, TaskName};
-use drover_core::time::Span;
 
 use super::{Jobs, Script};
 use crate::check::{Verdict, Violation};
@@ -22,9 +21,6 @@ pub struct Watch {
     pub choices: bool,
 }
 
-/// The pause between two looks at how much directories take.
-const DIR_USAGE: Span = Span::secs(150);
-
 /// A run that is over.
 #[derive(Debug)]
 pub struct Ran {
@@ -37,11 +33,7 @@ pub struct Ran {
 impl Script {
     /// Plays it: trouble for a while, then convergence.
     pub fn run(&self, watch: Watch) -> Ran {
-        let mut config = listening(Config::new(0, node(), "/alloc"));
-        if self.disk_limits {
-            config.dir_usage = Some(DIR_USAGE);
-            config.disk_quota = true;
-        }
+        let config = listening(Config::new(0, node(), "/alloc"));
         let mut sim = Sim::with_resources(self.seed, config, self.has);
         sim.world.choices = Choices::new(self.seed).with(&self.overrides);
         if watch.story {

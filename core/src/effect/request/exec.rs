@@ -39,15 +39,7 @@ impl DriverRequest for Exec {
     }
 
     fn failed(&self, failure: Failure) -> DriverInput {
-        let (op, launch) = (self.op, self.launch);
-        let result = Err(failure);
-        let output = String::new();
-        DriverInput::Executed {
-            op,
-            launch,
-            result,
-            output,
-        }
+        DriverInput::executed(self.op, self.launch, Err(failure))
     }
 }
 

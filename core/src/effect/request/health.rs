@@ -40,11 +40,6 @@ impl DriverRequest for Health {
     }
 
     fn failed(&self, failure: Failure) -> DriverInput {
-        DriverInput::Executed {
-            op: self.op,
-            launch: self.launch,
-            result: Err(failure),
-            output: String::new(),
-        }
+        DriverInput::executed(self.op, self.launch, Err(failure))
     }
 }

@@ -234,30 +234,14 @@ impl Driver for Docker {
                 ..
             }) => {
                 tokio::spawn(async move {
-                    let (result, output) = match world.exec(launch, &program).await {
-                        Ok((code, output)) => (Ok(code), output),
-                        Err(failure) => (Err(failure), String::new()),
-                    };
-                    owed.give(DriverInput::Executed {
-                        op,
-                        launch,
-                        result,
-                        output,
-                    });
+                    let ended = world.exec(launch, &program).await;
+                    owed.give(DriverInput::executed(op, launch, ended));
                 });
             }
             DriverEffect::Health(request::Health { op, launch }) => {
                 tokio::spawn(async move {
-                    let (result, output) = match world.health(launch).await {
-                        Ok((code, output)) => (Ok(code), output),
-                        Err(failure) => (Err(failure), String::new()),
-                    };
-                    owed.give(DriverInput::Executed {
-                        op,
-                        launch,
-                        result,
-                        output,
-                    });
+                    let ended = world.health(launch).await;
+                    owed.give(DriverInput::executed(op, launch, ended));
                 });
             }
             DriverEffect::OpenSession(asked) => {

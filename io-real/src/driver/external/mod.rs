@@ -197,16 +197,8 @@ impl Driver for PluginDriver {
                 ..
             }) => {
                 tokio::spawn(async move {
-                    let (result, output) = match world.exec(launch, &program).await {
-                        Ok((code, output)) => (Ok(code), output),
-                        Err(failure) => (Err(failure), String::new()),
-                    };
-                    owed.give(DriverInput::Executed {
-                        op,
-                        launch,
-                        result,
-                        output,
-                    });
+                    let ended = world.exec(launch, &program).await;
+                    owed.give(DriverInput::executed(op, launch, ended));
                 });
             }
             DriverEffect::Health(asked) => {
