@@ -11,13 +11,13 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
-use support::{Agent, Program, TIMEOUT, World, command, free_addr};
+use support::{Agent, Program, TIMEOUT, World, command, files_with, free_addr};
 
 /// A task that shows its own token to us, and runs on.
 fn job(identity: &str) -> String {
@@ -106,27 +106,6 @@ impl Setup {
 fn claims(token: &str) -> Value {
     let tokens = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(tokens).unwrap()).unwrap()
-}
-
-/// The files below `dir` that have this text in them.
-fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        let kind = fs::symlink_metadata(&path).unwrap();
-        if kind.is_dir() {
-            found.extend(files_with(&path, text));
-        } else if kind.is_file() {
-            let bytes = fs::read(&path).unwrap_or_default();
-            if bytes
-                .windows(text.len())
-                .any(|part| part == text.as_bytes())
-            {
-                found.push(path);
-            }
-        }
-    }
-    found
 }
 
 #[test]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, TaskName};
 use crate::model::artifact::Artifact;
+use crate::model::authority::Authority;
 use crate::model::device::AssignedDevices;
 use crate::model::network::{Dns, Ipv4, NetworkMode};
 use crate::model::remote::RemotePrevious;
@@ -164,6 +165,9 @@ pub struct BuildTaskDir {
 /// held for its next start. The answer has none of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Issuing {
+    /// Who signs them.
+    #[serde(default, skip_serializing_if = "Authority::is_node")]
+    pub authority: Authority,
     /// The region of the task's job.
     pub region: String,
     /// The namespace of its job.

@@ -18,6 +18,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
+use drover_core::model::authority::Authority;
 use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
 use drover_core::paths::task_path::{Base, TaskPath};
@@ -47,6 +48,7 @@ fn key() -> TaskKey {
 
 fn asked(name: &str, ttl: i64, path: Option<&str>, variable: Option<&str>) -> Issuing {
     Issuing {
+        authority: Authority::Node,
         region: "global".to_owned(),
         namespace: "default".to_owned(),
         job: "shop".to_owned(),

@@ -25,7 +25,7 @@ use super::{Cluster, node, placed, report, service};
 
 /// How long a call may take that does not wait for something to happen. The core gives up at its own deadlines; this
 /// is for what it gave up.
-const USUAL: Duration = Duration::from_secs(30);
+pub(super) const USUAL: Duration = Duration::from_secs(30);
 
 /// How many services are removed at once.
 const AT_ONCE: usize = 16;
@@ -60,7 +60,7 @@ impl Cluster {
         })
     }
 
-    fn token(&self, credentials: Credentials) -> Secret {
+    pub(super) fn token(&self, credentials: Credentials) -> Secret {
         let node = &self.0.node;
         match credentials {
             Credentials::None => node.introduction.clone(),
@@ -69,7 +69,7 @@ impl Cluster {
         }
     }
 
-    fn region(&self) -> String {
+    pub(super) fn region(&self) -> String {
         self.0.node.region.clone()
     }
 

@@ -11,6 +11,7 @@
 //! | [`placed`], [`job`] | an allocation that servers placed here, and its job |
 //! | [`report`] | what became of allocations, and events of the node |
 //! | [`service`] | a service of an allocation |
+//! | [`tasks`] | what servers do for the tasks that they placed here |
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
@@ -20,6 +21,7 @@ mod node;
 mod placed;
 mod report;
 mod service;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::agent::Input;
+use drover_core::cluster::Credentials;
 use drover_core::effect::ServerEffect;
 use drover_core::ids::NodeId;
 use drover_core::input::ServerInput;
@@ -139,6 +142,8 @@ pub(crate) struct Cluster(Arc<Inner>);
 struct Inner {
     node: NodeIdentity,
     under_way: Mutex<BTreeMap<Op, AbortHandle>>,
+    /// By what servers knew the node when the core called them last.
+    credentials: Mutex<Credentials>,
     told: Told,
     client: Client<Connections, Inbound>,
 }
@@ -172,9 +177,15 @@ impl Cluster {
         Ok(Cluster(Arc::new(Inner {
             node,
             under_way,
+            credentials: Mutex::new(Credentials::None),
             told,
             client,
         })))
+    }
+
+    fn credentials(&self) -> MutexGuard<'_, Credentials> {
+        let credentials = self.0.credentials.lock();
+        credentials.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn under_way(&self) -> MutexGuard<'_, BTreeMap<Op, AbortHandle>> {
@@ -193,6 +204,7 @@ impl CallServers for Cluster {
                 call,
             } => {
                 let (cluster, inbox) = (self.clone(), inbox.clone());
+                self.credentials().clone_from(&credentials);
                 let mut under_way = self.under_way();
                 // It cannot remove itself before it is there: the lock is held.
                 let calling = tokio::spawn(async move {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use drover_core::config::ClusterConfig;
 use drover_core::ids::NodeId;
-use drover_io_real::cluster::CallServers;
 use drover_io_real::connect::Tcp;
 use drover_io_real::migrate::token::NodeSecret;
 
@@ -34,7 +33,7 @@ pub(super) fn calls(
     id: NodeId,
     secret: &NodeSecret,
     inbound: Inbound,
-) -> Result<Option<Box<dyn CallServers>>, String> {
+) -> Result<Option<Cluster>, String> {
     let servers = &settings.file.client.node.servers;
     if servers.is_empty() {
         return Ok(None);
@@ -50,8 +49,7 @@ pub(super) fn calls(
             .into(),
     };
     let tls = settings.tls.rpc();
-    let cluster = Cluster::new(node, servers, Arc::new(Tcp), inbound, tls)?;
-    Ok(Some(Box::new(cluster)))
+    Cluster::new(node, servers, Arc::new(Tcp), inbound, tls).map(Some)
 }
 
 /// The region of the node.

@@ -19,6 +19,7 @@ use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
+use drover_io_real::cluster::{CallServers, ServeTasks};
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
@@ -334,6 +335,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         inbox: inbox.clone(),
     };
     let servers = cluster::calls(settings, id, &secret, inbound).map_err(SetupError::Config)?;
+    let of_tasks = servers.clone();
+    let of_tasks = of_tasks.map(|servers| Arc::new(servers) as Arc<dyn ServeTasks>);
     let node = Node::new(Dependencies {
         config,
         saved: opened.saved,
@@ -350,8 +353,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             Migration::new(dirs, Limits::default(), transfers.clone()),
             issuer.clone(),
             agent_handle.clone(),
-        ),
-        servers,
+        )
+        .with_servers(of_tasks),
+        servers: servers.map(|servers| Box::new(servers) as Box<dyn CallServers>),
         devices,
         answers,
         inbox,

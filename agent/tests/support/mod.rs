@@ -17,7 +17,7 @@ mod world;
 pub use lone::Lone;
 pub use program::{Ended, Program, command};
 pub use server::{Does, Server, is_gone};
-pub use world::{World, shims};
+pub use world::{World, files_with, shims};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -168,3 +168,24 @@ fn kill_9(pid: &str) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
+
+/// The files below `dir` that have this text in them.
+pub fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = fs::symlink_metadata(&path).unwrap();
+        if kind.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if kind.is_file() {
+            let bytes = fs::read(&path).unwrap_or_default();
+            if bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
+}

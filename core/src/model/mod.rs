@@ -21,6 +21,7 @@
 
 pub mod alloc;
 pub mod artifact;
+pub mod authority;
 pub mod canonical;
 pub mod check;
 pub mod device;

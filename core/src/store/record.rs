@@ -10,6 +10,7 @@ use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run
 use crate::model::alloc::{
     ClientStatus, DeploymentHealth, DesiredStatus, DriverNetwork, ExitResult, TaskState,
 };
+use crate::model::authority::Authority;
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
 use crate::model::network::Ipv4;
@@ -262,6 +263,14 @@ impl AllocRecord {
     pub fn has_network(&self) -> bool {
         let network = self.network.as_ref();
         network.is_some_and(|network| !network.removed)
+    }
+
+    /// Who placed it.
+    pub fn authority(&self) -> Authority {
+        match self.of_servers {
+            true => Authority::Servers,
+            false => Authority::Node,
+        }
     }
 
     /// Whether it is for this copy.

@@ -339,6 +339,7 @@ impl TaskRunner {
         }
         let outcome = match result {
             Ok(output) => self.hook_done(cx, op, output),
+            Err(failure) if self.signs_again(cx, op, &failure) => return,
             Err(failure) => Err(failure),
         };
         if outcome.is_err() {

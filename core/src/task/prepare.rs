@@ -9,6 +9,7 @@ use crate::hooks::{HookStart, OnError, Pipeline, Progress};
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
+use crate::time::Span;
 use crate::work::HookWork;
 
 /// The longest message of a hook that people are told, in letters.
@@ -79,7 +80,19 @@ impl TaskRunner {
         hook: &dyn TaskHook,
         work: impl Into<HookWork>,
     ) -> HookStart {
-        let op = self.operation(cx, hook.purpose(), hook.timeout(&cx.config.timeouts));
+        let limit = hook.timeout(&cx.config.timeouts);
+        self.hook_work_within(cx, hook, work, limit)
+    }
+
+    /// Asks for the work of a hook, which may take so long.
+    pub(crate) fn hook_work_within(
+        &self,
+        cx: &mut Cx<'_>,
+        hook: &dyn TaskHook,
+        work: impl Into<HookWork>,
+        limit: Span,
+    ) -> HookStart {
+        let op = self.operation(cx, hook.purpose(), limit);
         cx.send(Effect::Hook(HookEffect::Run {
             op,
             alloc: self.spec.key.alloc,

@@ -78,7 +78,7 @@ pub enum TaskTimer {
     RestartDelay,
     /// The task is told of templates that changed, or it is tried again to watch them.
     Template,
-    /// Tokens are made anew.
+    /// Tokens are made anew, or servers are asked again for those of a start.
     Identity,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, TaskKey};
+use crate::model::authority::Authority;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::policy::RestartRules;
@@ -18,6 +19,9 @@ pub struct TaskSpec {
     pub key: TaskKey,
     /// Its driver's name.
     pub driver: Arc<str>,
+    /// Who placed its allocation.
+    #[serde(default, skip_serializing_if = "Authority::is_node")]
+    pub authority: Authority,
     job: Arc<Job>,
     group: usize,
     task: usize,
@@ -25,7 +29,12 @@ pub struct TaskSpec {
 
 impl TaskSpec {
     /// The tasks of one group, in the order of the job file. Empty if there is no such group.
-    pub fn of_group(alloc: AllocId, job: &Arc<Job>, group: &str) -> Vec<TaskSpec> {
+    pub fn of_group(
+        alloc: AllocId,
+        job: &Arc<Job>,
+        group: &str,
+        authority: Authority,
+    ) -> Vec<TaskSpec> {
         let Some(at) = job.task_groups.iter().position(|g| g.name == group) else {
             return Vec::new();
         };
@@ -40,6 +49,7 @@ impl TaskSpec {
                 task: task.name.as_str().into(),
             },
             driver: Arc::from(task.driver.as_str()),
+            authority,
             job: job.clone(),
             group: at,
             task: index,

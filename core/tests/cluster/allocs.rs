@@ -15,6 +15,7 @@ use drover_core::model::task::Task;
 use drover_core::store::record::AssignedPort;
 use drover_core::time::{Span, Timestamp};
 
+use crate::identities::{keep_identities, signed, wrong_identities};
 use crate::life::disagreements;
 use crate::services::{served, wrong_services};
 use crate::world::{DRIVER, World, dice};
@@ -100,8 +101,9 @@ pub(crate) fn act(world: &mut World, next: &mut u128) {
     match (dice(&mut world.rng, 9), live, any) {
         (0 | 1, ..) => {
             *next += 1;
-            let one = match *next % 2 {
+            let one = match *next % 3 {
                 0 => job("web", 0),
+                1 => signed("web", 0),
                 _ => served("web", 0),
             };
             world.servers.place(now, placed(*next, one));
@@ -137,12 +139,14 @@ pub(crate) fn act(world: &mut World, next: &mut u128) {
         (5, Some(id), _) => stop(world, id),
         (6, Some(id), _) => world.servers.change(now, id, |it| {
             if let Ok(job) = &mut it.job {
-                // In every third version it has no services.
+                // In every third version it has no services. Its identities never change in place.
                 let version = job.version + 1;
-                *job = Arc::new(match version % 3 {
+                let mut new = match version % 3 {
                     0 => self::job("web", version),
                     _ => served("web", version),
-                });
+                };
+                keep_identities(job, &mut new);
+                *job = Arc::new(new);
             }
         }),
         (7, _, Some(id)) => world.servers.collect(now, id),
@@ -186,6 +190,7 @@ fn register_own_job(world: &mut World) {
 pub(crate) fn differences(world: &World) -> Vec<String> {
     let mut wrong = disagreements(world);
     wrong.extend(wrong_services(world));
+    wrong.extend(wrong_identities(world));
     let Some(agent) = &world.agent else {
         wrong.push("the agent is gone".to_owned());
         return wrong;

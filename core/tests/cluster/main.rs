@@ -3,6 +3,7 @@
 
 mod allocs;
 mod checks;
+mod identities;
 mod life;
 mod servers;
 mod services;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::checks::Checks;
+use crate::identities::{Signing, Tokens};
 use crate::servers::{Reaction, Servers};
 use drover_core::agent::{Agent, Input};
 use drover_core::cluster::{Answer, Call, CallError, Credentials};
@@ -22,6 +23,7 @@ use drover_core::model::node::Node;
 use drover_core::op::Op;
 use drover_core::store::{Key, Record, Saved};
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::work::HookWork;
 
 /// The driver that the node has.
 pub(crate) const DRIVER: &str = "test";
@@ -33,6 +35,8 @@ enum Event {
     Input(u32, Input),
     /// A call reaches the servers.
     Call(u32, Op, Credentials, Call),
+    /// A request to sign identities reaches the servers.
+    Sign(u32, Signing),
     /// A process ends by itself.
     Exit(LaunchId, i32),
     /// The agent starts again.
@@ -53,6 +57,8 @@ pub(crate) struct World {
     pub(crate) servers: Servers,
     pub(crate) checks: Checks,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
+    /// What tasks prove who they are with.
+    pub(crate) tokens: Tokens,
     disk: BTreeMap<Key, Record>,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
@@ -91,6 +97,7 @@ impl World {
             servers: Servers::new(seed),
             checks: Checks::default(),
             processes: BTreeMap::new(),
+            tokens: Tokens::new(seed),
             disk: BTreeMap::new(),
             events: BTreeMap::new(),
             count: 0,
@@ -133,6 +140,7 @@ impl World {
         self.life += 1;
         self.agent = Some(Agent::restore(config, saved, self.at()));
         self.checks.agent_started();
+        self.tokens.agent_is_absent(self.now);
         self.drain();
     }
 
@@ -190,6 +198,10 @@ impl World {
     fn later(&mut self, after: Span, event: Event) {
         self.count += 1;
         self.events.insert((self.now + after, self.count), event);
+    }
+
+    pub(crate) fn sign_later(&mut self, after: Span, signing: Signing) {
+        self.later(after, Event::Sign(self.life, signing));
     }
 
     pub(crate) fn input(&mut self, after: Span, input: Input) {
@@ -265,6 +277,8 @@ impl World {
                 let reactions = self.servers.call(self.now, calm, whose, &credentials, call);
                 reactions.into_iter().for_each(|it| self.react(it));
             }
+            Event::Sign(life, signing) if life == self.life => self.sign(&signing),
+            Event::Sign(..) => {}
             Event::Exit(launch, code) => {
                 let Some(process) = self.processes.get_mut(&launch) else {
                     return;
@@ -308,6 +322,7 @@ impl World {
         if let Some(agent) = &self.agent {
             self.checks.step(self.now, agent);
         }
+        self.check_tokens();
     }
 
     fn carry_out(&mut self, effect: Effect) {
@@ -337,6 +352,13 @@ impl World {
                 self.input(Span::millis(5), report);
             }
             Effect::Hook(HookEffect::Run {
+                op,
+                alloc,
+                task: Some(task),
+                work: HookWork::IssueIdentities(work),
+            }) => self.ask_to_sign(op, TaskKey { alloc, task }, work),
+            Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
+            Effect::Hook(HookEffect::Run {
                 op, alloc, task, ..
             }) => {
                 let result = Ok(HookOutput::default());
@@ -350,8 +372,7 @@ impl World {
             }
             Effect::Driver(_, task, effect) => self.drive(task, effect),
             Effect::Forget(_, launch) => drop(self.processes.remove(&launch)),
-            Effect::Hook(HookEffect::Cancel { .. })
-            | Effect::Check(_)
+            Effect::Check(_)
             | Effect::Node(_)
             | Effect::Reply(..)
             | Effect::Notify(_)
@@ -368,6 +389,10 @@ impl World {
                 if let Some(alloc) = alloc {
                     let others = self.processes.values().filter(|it| it.exit.is_none());
                     self.checks.started(alloc.record(), sent, others);
+                    if let Some(runner) = alloc.task(&task.task) {
+                        let wrong = self.tokens.started(self.now, runner);
+                        self.checks.wrong.extend(wrong);
+                    }
                 }
                 let process = Process {
                     task: task.clone(),

@@ -16,6 +16,7 @@ mod template;
 mod volumes;
 
 use std::io;
+use std::sync::Arc;
 
 use drover_core::agent::Input;
 use drover_core::effect::{DriverEffect, HookEffect};
@@ -26,6 +27,8 @@ use drover_core::work::HookWork;
 
 use crate::agent_handle::AgentHandle;
 use crate::artifact::Artifacts;
+use crate::cancel::UnderWay;
+use crate::cluster::ServeTasks;
 use crate::device::DevicePlugins;
 use crate::dir_locks::DirLocks;
 use crate::dirs::AllocDirs;
@@ -79,6 +82,10 @@ pub struct Hooks {
     artifacts: Artifacts,
     migration: Migration,
     issuer: Issuer,
+    /// Those of the cluster, if the node is in one.
+    servers: Option<Arc<dyn ServeTasks>>,
+    /// The tokens that they are asked for.
+    signing: Arc<UnderWay>,
 }
 
 impl Hooks {
@@ -98,6 +105,8 @@ impl Hooks {
             artifacts,
             migration,
             issuer,
+            servers: None,
+            signing: Arc::default(),
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), agent_handle),
             dirs,
@@ -107,6 +116,12 @@ impl Hooks {
             networks,
             network_locks: DirLocks::default(),
         }
+    }
+
+    /// What these placed turns to them.
+    #[must_use]
+    pub fn with_servers(self, servers: Option<Arc<dyn ServeTasks>>) -> Hooks {
+        Hooks { servers, ..self }
     }
 
     /// A start is about to leave: what was made for it and nobody else may know goes with it.
@@ -128,6 +143,7 @@ impl Hooks {
                 self.templates.cancel(op);
                 self.artifacts.cancel(op);
                 self.migration.cancel(op);
+                self.signing.cancel(op);
             }
         }
     }

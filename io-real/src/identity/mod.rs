@@ -1,7 +1,8 @@
 //! Tokens by which tasks prove who they are: made, written and held here, and nowhere else.
 //!
 //! A lone agent is its own issuer. Its key is made once and stays in its directory; whoever wants
-//! to check a token gets the public half ([`Issuer::keys`]). Tokens go into files of the task, and
+//! to check a token gets the public half ([`Issuer::keys`]). What servers of a cluster placed has tokens that these
+//! signed ([`crate::cluster::ServeTasks`]). Tokens go into files of the task, and
 //! those that are variables are held in memory for its starts and its scripts: neither the core nor a
 //! recording ever has one.
 //!
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::{AllocId, TaskKey};
+use drover_core::model::secret::Secret;
 use drover_core::time::Timestamp;
 use drover_core::work::{IdentityWork, Issuing};
 
@@ -76,16 +78,35 @@ impl Issuer {
         asked: &Issuing,
         now: Timestamp,
     ) -> io::Result<()> {
+        let token = |of: &IdentityWork| self.token(key, asked, of, now);
+        let all = asked.identities.iter();
+        let tokens = all.map(|of| (of.name.clone(), token(of).into()));
+        self.hand_out(dirs, key, asked, &tokens.collect())
+    }
+
+    /// Writes tokens that are files, and holds those that are variables, by the names of their identities.
+    ///
+    /// # Errors
+    /// There is no token for one that was asked for, its file cannot be written, or the task's user is unknown.
+    pub fn hand_out(
+        &self,
+        dirs: &AllocDirs,
+        key: &TaskKey,
+        asked: &Issuing,
+        tokens: &BTreeMap<String, Secret>,
+    ) -> io::Result<()> {
         let access = access(&asked.user)?;
         let files = dirs.files(key.alloc, key.task.as_str())?;
         let mut held = BTreeMap::new();
         for identity in &asked.identities {
-            let token = self.token(key, asked, identity, now);
+            let token = tokens.get(&identity.name).ok_or_else(|| {
+                io::Error::other(format!("there is no token of identity {}", identity.name))
+            })?;
             if let Some(task_path) = &identity.file {
-                files.write(task_path, token.as_bytes(), access)?;
+                files.write(task_path, token.expose().as_bytes(), access)?;
             }
             if let Some(variable) = &identity.variable {
-                held.insert(variable.clone(), token);
+                held.insert(variable.clone(), token.expose().to_owned());
             }
         }
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,6 +11,7 @@ use drover_core::device::reported_stats::{
     ReportedInstance, ReportedObject, ReportedStats, ReportedValue,
 };
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::model::authority::Authority;
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::model::drain::Eligibility;
 use drover_core::model::float::Float;
@@ -256,7 +257,7 @@ fn task() -> TaskSpec {
         task_groups: vec![group],
         ..Job::default()
     };
-    TaskSpec::of_group(AllocId(1), &Arc::new(job), "g").remove(0)
+    TaskSpec::of_group(AllocId(1), &Arc::new(job), "g", Authority::Node).remove(0)
 }
 
 #[test]
@@ -265,7 +266,7 @@ fn dispatched_job_metrics_name_parent_and_dispatch() {
         let mut job = Job::clone(task().job());
         job.id = "sum/dispatch-17-0a".to_owned();
         (job.parent_id, job.dispatched) = ("sum".to_owned(), dispatched);
-        let spec = TaskSpec::of_group(AllocId(1), &Arc::new(job), "g").remove(0);
+        let spec = TaskSpec::of_group(AllocId(1), &Arc::new(job), "g", Authority::Node).remove(0);
         gather::task_labels(&spec, &Metadata::All)
     };
     let child = labels(true);

@@ -112,6 +112,9 @@ fn then(wait: TaskWait) -> &'static str {
     match wait {
         TaskWait::Stage => "it is set up when the stages before its own are done",
         TaskWait::Services => "it starts; it waits as long as that takes",
+        TaskWait::Identities => {
+            "its setup goes on; servers that do not sign them are asked again, for as long as that takes"
+        }
         TaskWait::Prestart => {
             "the next hook runs, and after the last one it starts; a hook that takes longer fails"
         }

@@ -83,6 +83,11 @@ pub enum Update<'a> {
     },
 }
 
+/// The tasks of an allocation, as this version of its job has them.
+fn specs_of(record: &AllocRecord, job: &Arc<Job>) -> Vec<TaskSpec> {
+    TaskSpec::of_group(record.id, job, record.group.as_str(), record.authority())
+}
+
 /// One allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocRunner {
@@ -108,7 +113,7 @@ pub struct AllocRunner {
 impl AllocRunner {
     /// A new allocation. `record` is remembered.
     pub fn new(cx: &mut Cx<'_>, record: AllocRecord, job: Arc<Job>) -> AllocRunner {
-        let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
+        let specs = specs_of(&record, &job);
         let tasks = specs
             .into_iter()
             .map(|spec| TaskRunner::new(cx, spec))
@@ -128,7 +133,7 @@ impl AllocRunner {
         job: Arc<Job>,
         saved: &Saved,
     ) -> AllocRunner {
-        let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
+        let specs = specs_of(&record, &job);
         let mut tasks = Vec::with_capacity(specs.len());
         let mut unreadable = false;
         for spec in specs {
@@ -387,7 +392,7 @@ impl AllocRunner {
 
     /// Its health is considered anew for the roll-out of the new version.
     fn take_version(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
-        let specs = TaskSpec::of_group(self.record.id, &job, self.record.group.as_str());
+        let specs = specs_of(&self.record, &job);
         for spec in specs {
             if let Some(task) = self.task_mut(&spec.key.task.clone()) {
                 task.update(cx, spec);

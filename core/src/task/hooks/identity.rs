@@ -19,17 +19,25 @@ use crate::work::{IdentityWork, Issuing};
 /// The hook.
 pub struct Identity;
 
+impl Identity {
+    /// The name that others know it by.
+    pub const NAME: &'static str = "identity";
+}
+
 impl TaskHook for Identity {
     fn name(&self) -> &'static str {
-        "identity"
+        Identity::NAME
     }
 
     /// Nothing is awaited any more of an earlier run.
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
-        task.forget_identities(cx);
+        if task.signs_later(cx) {
+            return HookStart::Waiting;
+        }
+        task.end_renewal(cx);
         match issuing(task.spec(), |_| true) {
             Ok(None) => HookStart::Done,
-            Ok(Some(work)) => task.hook_work(cx, self, work),
+            Ok(Some(work)) => task.issue(cx, work),
             Err(why) => HookStart::Failed(Failure::fatal(why)),
         }
     }
@@ -84,6 +92,7 @@ pub(crate) fn issuing(
         return Ok(None);
     }
     Ok(Some(Arc::new(Issuing {
+        authority: spec.authority,
         region: job.region.clone(),
         namespace: job.namespace.clone(),
         job: job.known_as().to_owned(),
