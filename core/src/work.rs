@@ -246,6 +246,9 @@ pub struct Reserve {
 /// change ([`crate::input::TemplateInput`]) until this operation is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rendering {
+    /// Who has the variables and services that they read.
+    #[serde(default, skip_serializing_if = "Authority::is_node")]
+    pub authority: Authority,
     /// The templates, in the order of the job file.
     pub templates: Vec<TemplateWork>,
     /// The variables of the environment that they may use.

@@ -1,12 +1,14 @@
 //! Calls to the servers of a cluster. They are made by whoever knows the protocol, which is not here.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::pin::Pin;
 
 use drover_core::effect::ServerEffect;
 use drover_core::ids::TaskKey;
 use drover_core::model::secret::Secret;
 use drover_core::op::Failure;
+use drover_template::{Answer, Need};
 
 use crate::driver::Inbox;
 
@@ -17,7 +19,34 @@ pub trait CallServers: Send + Sync {
 }
 
 /// An answer that may take as long as servers do. It can be dropped.
-pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub type Answering<'a, T, E = Failure> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// What servers answer to a question of a template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// The servers' index of it.
+    pub index: u64,
+}
+
+/// Why there is no answer, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The task may not know it, unless that is changed at the servers.
+    Refused(String),
+    /// Something else: they cannot be reached, for one.
+    Failed(String),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unanswered::Refused(why) => write!(f, "the servers refuse it: {why}"),
+            Unanswered::Failed(why) => f.write_str(why),
+        }
+    }
+}
 
 /// What servers do for the tasks that they placed on this node.
 pub trait ServeTasks: Send + Sync {
@@ -30,4 +59,17 @@ pub trait ServeTasks: Send + Sync {
         task: &'a TaskKey,
         names: &'a [String],
     ) -> Answering<'a, BTreeMap<String, Secret>>;
+
+    /// Answers what a template asks in a namespace, with a token of its task; as soon as servers know more than they
+    /// did at the index `after`, or in some minutes.
+    ///
+    /// # Errors
+    /// Servers refuse it, or do not answer.
+    fn answer<'a>(
+        &'a self,
+        token: &'a Secret,
+        namespace: &'a str,
+        need: &'a Need,
+        after: u64,
+    ) -> Answering<'a, Answered, Unanswered>;
 }

@@ -19,6 +19,7 @@ pub(super) fn of(job: &job::Job) -> Result<Arc<Job>, String> {
     let unreadable = |why: &dyn std::fmt::Display| format!("the job cannot be read: {why}");
     let mut json = serde_json::to_value(job).map_err(|error| unreadable(&error))?;
     tidy(&mut json);
+    leave_claims_to_servers(&mut json);
     if let Some(fields) = json.as_object_mut() {
         // Bytes have a form of their own in JSON.
         let payload = BASE64_STANDARD.encode(&job.payload.0);
@@ -39,6 +40,24 @@ pub(super) fn of(job: &job::Job) -> Result<Arc<Job>, String> {
         job_modify_index: job.job_modify_index,
         ..admitted.job
     }))
+}
+
+/// What else tokens say is the business of those who sign them.
+fn leave_claims_to_servers(json: &mut Json) {
+    for task in each(json, "TaskGroups").flat_map(|group| each(group, "Tasks")) {
+        if let Some(fields) = task.get_mut("Identity").and_then(Json::as_object_mut) {
+            fields.remove("ExtraClaims");
+        }
+        for fields in each(task, "Identities").filter_map(Json::as_object_mut) {
+            fields.remove("ExtraClaims");
+        }
+    }
+}
+
+/// The items of a list; none if it is none.
+fn each<'a>(json: &'a mut Json, list: &str) -> impl Iterator<Item = &'a mut Json> + use<'a> {
+    let items = json.get_mut(list).and_then(Json::as_array_mut);
+    items.into_iter().flatten()
 }
 
 /// Removes lists without items: they stand for what was not given.

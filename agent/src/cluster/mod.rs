@@ -11,7 +11,7 @@
 //! | [`placed`], [`job`] | an allocation that servers placed here, and its job |
 //! | [`report`] | what became of allocations, and events of the node |
 //! | [`service`] | a service of an allocation |
-//! | [`tasks`] | what servers do for the tasks that they placed here |
+//! | [`tasks`], [`questions`] | what servers do for the tasks that they placed here, and answer to their templates |
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
@@ -19,6 +19,7 @@ pub(crate) mod inbound;
 mod job;
 mod node;
 mod placed;
+mod questions;
 mod report;
 mod service;
 mod tasks;
@@ -48,6 +49,7 @@ use drover_tls::Current;
 use rustls::ClientConfig;
 
 use inbound::Inbound;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 /// Who this node is for servers.
@@ -144,6 +146,8 @@ struct Inner {
     under_way: Mutex<BTreeMap<Op, AbortHandle>>,
     /// By what servers knew the node when the core called them last.
     credentials: Mutex<Credentials>,
+    /// Turns of questions that wait at servers for news.
+    waiting: Semaphore,
     told: Told,
     client: Client<Connections, Inbound>,
 }
@@ -172,12 +176,19 @@ impl Cluster {
         };
         let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or_default();
         let servers = Servers::new(servers, Backoff::default(), seed);
-        let client = Client::new(connections, Arc::new(inbound), servers, Limits::default());
+        let usual = Limits::default();
+        let limits = Limits {
+            // What waits for news keeps no other call from being made.
+            outbound_calls: usual.outbound_calls + questions::MAX_WAITING,
+            ..usual
+        };
+        let client = Client::new(connections, Arc::new(inbound), servers, limits);
         let under_way = Mutex::default();
         Ok(Cluster(Arc::new(Inner {
             node,
             under_way,
             credentials: Mutex::new(Credentials::None),
+            waiting: Semaphore::new(questions::MAX_WAITING),
             told,
             client,
         })))

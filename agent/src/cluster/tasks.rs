@@ -1,4 +1,4 @@
-//! What servers do for the tasks that they placed here: they sign their identities.
+//! What servers do for the tasks that they placed here: they sign their identities, and answer their templates.
 //!
 //! The default identity of a task is signed when its allocation is placed, and comes with it; all others are signed
 //! when that is asked for.
@@ -10,10 +10,11 @@ use drover_core::ids::TaskKey;
 use drover_core::model::identity::DEFAULT;
 use drover_core::model::secret::Secret;
 use drover_core::op::Failure;
-use drover_io_real::cluster::{Answering, ServeTasks};
+use drover_io_real::cluster::{Answered, Answering, ServeTasks, Unanswered};
 use drover_rpc::error::Error;
 use drover_rpc::types::identity::{AllocSignIdentities, WorkloadIdentityRequest};
 use drover_rpc::types::query::AllocGetAllocs;
+use drover_template::Need;
 
 use super::Cluster;
 use super::calls::USUAL;
@@ -39,6 +40,16 @@ impl ServeTasks for Cluster {
             }
             Ok(tokens)
         })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        token: &'a Secret,
+        namespace: &'a str,
+        need: &'a Need,
+        after: u64,
+    ) -> Answering<'a, Answered, Unanswered> {
+        Box::pin(self.ask(token, namespace, need, after))
     }
 }
 

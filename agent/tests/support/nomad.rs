@@ -16,6 +16,8 @@ pub(crate) struct Nomad {
     dir: tempfile::TempDir,
     pub(crate) rpc: String,
     pub(crate) http: String,
+    /// With which it is asked; empty for none.
+    pub(crate) token: String,
 }
 
 impl Drop for Nomad {
@@ -56,6 +58,7 @@ impl Nomad {
             dir,
             rpc,
             http,
+            token: String::new(),
         };
         nomad.wait("/v1/status/leader", |leader| {
             leader.as_str().filter(|it| !it.is_empty()).map(|_| ())
@@ -76,17 +79,27 @@ impl Nomad {
         body: &str,
     ) -> std::io::Result<(u16, String)> {
         let request = format!(
-            "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nX-Nomad-Token: {}\r\nContent-Length: {}\r\n\r\n{body}",
             self.http,
+            self.token,
             body.len()
         );
         exchange(&self.http, request.as_bytes())
     }
 
     pub(crate) fn wait<T>(&self, path: &str, found: impl Fn(&Value) -> Option<T>) -> T {
+        self.wait_asking("GET", path, found)
+    }
+
+    /// The first answer that is none of an error.
+    pub(crate) fn wait_for_answer(&self, method: &str, path: &str) -> Value {
+        self.wait_asking(method, path, |answer| Some(answer.clone()))
+    }
+
+    fn wait_asking<T>(&self, method: &str, path: &str, found: impl Fn(&Value) -> Option<T>) -> T {
         let until = Instant::now() + TIMEOUT;
         loop {
-            let seen = self.ask("GET", path, "");
+            let seen = self.ask(method, path, "");
             if let Some(found) = seen.as_ref().and_then(&found) {
                 return found;
             }

@@ -15,9 +15,10 @@ use drover_core::model::task::Task;
 use drover_core::store::record::AssignedPort;
 use drover_core::time::{Span, Timestamp};
 
-use crate::identities::{keep_identities, signed, wrong_identities};
+use crate::identities::{keep_what_is_replaced, signed, wrong_identities};
 use crate::life::disagreements;
 use crate::services::{served, wrong_services};
+use crate::templates::{templated, wrong_templates};
 use crate::world::{DRIVER, World, dice};
 
 const SEEDS: u64 = 2500;
@@ -101,9 +102,10 @@ pub(crate) fn act(world: &mut World, next: &mut u128) {
     match (dice(&mut world.rng, 9), live, any) {
         (0 | 1, ..) => {
             *next += 1;
-            let one = match *next % 3 {
+            let one = match *next % 4 {
                 0 => job("web", 0),
                 1 => signed("web", 0),
+                2 => templated("web", 0),
                 _ => served("web", 0),
             };
             world.servers.place(now, placed(*next, one));
@@ -139,13 +141,13 @@ pub(crate) fn act(world: &mut World, next: &mut u128) {
         (5, Some(id), _) => stop(world, id),
         (6, Some(id), _) => world.servers.change(now, id, |it| {
             if let Ok(job) = &mut it.job {
-                // In every third version it has no services. Its identities never change in place.
+                // In every third version it has no services. Identities and templates never change in place.
                 let version = job.version + 1;
                 let mut new = match version % 3 {
                     0 => self::job("web", version),
                     _ => served("web", version),
                 };
-                keep_identities(job, &mut new);
+                keep_what_is_replaced(job, &mut new);
                 *job = Arc::new(new);
             }
         }),
@@ -191,6 +193,7 @@ pub(crate) fn differences(world: &World) -> Vec<String> {
     let mut wrong = disagreements(world);
     wrong.extend(wrong_services(world));
     wrong.extend(wrong_identities(world));
+    wrong.extend(wrong_templates(world));
     let Some(agent) = &world.agent else {
         wrong.push("the agent is gone".to_owned());
         return wrong;

@@ -44,13 +44,14 @@ pub(crate) fn signed(id: &str, version: u64) -> Job {
     job
 }
 
-/// The new version has the identities of the old one.
-pub(crate) fn keep_identities(old: &Job, new: &mut Job) {
+/// The new version has the identities and templates of the old one: a change of them is another allocation.
+pub(crate) fn keep_what_is_replaced(old: &Job, new: &mut Job) {
     let tasks = new.task_groups.iter_mut().flat_map(|it| &mut it.tasks);
     let old = old.task_groups.iter().flat_map(|it| &it.tasks);
     for (task, old) in tasks.zip(old) {
         task.identity.clone_from(&old.identity);
         task.identities.clone_from(&old.identities);
+        task.templates.clone_from(&old.templates);
     }
 }
 

@@ -7,4 +7,5 @@ mod identities;
 mod life;
 mod servers;
 mod services;
+mod templates;
 mod world;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::checks::Checks;
 use crate::identities::{Signing, Tokens};
 use crate::servers::{Reaction, Servers};
+use crate::templates::Templates;
 use drover_core::agent::{Agent, Input};
 use drover_core::cluster::{Answer, Call, CallError, Credentials};
 use drover_core::config::{ClusterConfig, Config};
@@ -37,6 +38,8 @@ enum Event {
     Call(u32, Op, Credentials, Call),
     /// A request to sign identities reaches the servers.
     Sign(u32, Signing),
+    /// Whoever renders asks the servers.
+    Render(u32, Op),
     /// A process ends by itself.
     Exit(LaunchId, i32),
     /// The agent starts again.
@@ -59,6 +62,8 @@ pub(crate) struct World {
     pub(crate) processes: BTreeMap<LaunchId, Process>,
     /// What tasks prove who they are with.
     pub(crate) tokens: Tokens,
+    /// What their templates show.
+    pub(crate) templates: Templates,
     disk: BTreeMap<Key, Record>,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
@@ -98,6 +103,7 @@ impl World {
             checks: Checks::default(),
             processes: BTreeMap::new(),
             tokens: Tokens::new(seed),
+            templates: Templates::new(seed),
             disk: BTreeMap::new(),
             events: BTreeMap::new(),
             count: 0,
@@ -148,6 +154,7 @@ impl World {
     pub(crate) fn crash(&mut self, back: Span) {
         if self.agent.take().is_some() {
             self.driver = None;
+            self.templates.agent_died();
             self.hasten_calls();
             self.checks.agent_died(self.now);
             self.later(back, Event::Start);
@@ -198,6 +205,10 @@ impl World {
     fn later(&mut self, after: Span, event: Event) {
         self.count += 1;
         self.events.insert((self.now + after, self.count), event);
+    }
+
+    pub(crate) fn render_later(&mut self, after: Span, op: Op) {
+        self.later(after, Event::Render(self.life, op));
     }
 
     pub(crate) fn sign_later(&mut self, after: Span, signing: Signing) {
@@ -278,7 +289,8 @@ impl World {
                 reactions.into_iter().for_each(|it| self.react(it));
             }
             Event::Sign(life, signing) if life == self.life => self.sign(&signing),
-            Event::Sign(..) => {}
+            Event::Render(life, op) if life == self.life => self.render(op),
+            Event::Sign(..) | Event::Render(..) => {}
             Event::Exit(launch, code) => {
                 let Some(process) = self.processes.get_mut(&launch) else {
                     return;
@@ -357,7 +369,17 @@ impl World {
                 task: Some(task),
                 work: HookWork::IssueIdentities(work),
             }) => self.ask_to_sign(op, TaskKey { alloc, task }, work),
-            Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
+            Effect::Hook(HookEffect::Run {
+                op,
+                alloc,
+                task: Some(task),
+                work: HookWork::RenderTemplates(work),
+            }) => self.begin_rendering(op, TaskKey { alloc, task }, &work),
+            Effect::Hook(HookEffect::Cancel { op }) => {
+                if !self.end_rendering(op) {
+                    self.cancel_hook(op);
+                }
+            }
             Effect::Hook(HookEffect::Run {
                 op, alloc, task, ..
             }) => {
@@ -398,6 +420,7 @@ impl World {
                     task: task.clone(),
                     exit: None,
                 };
+                self.templates.looks(&task, launch);
                 self.processes.insert(launch, process);
                 let network = None;
                 DriverInput::Started {
@@ -440,10 +463,13 @@ impl World {
                 let input = DriverInput::Destroyed { op, launch, result };
                 return self.input(Span::millis(1), Input::Driver(task, input));
             }
-            DriverEffect::Signal(_)
-            | DriverEffect::Exec(_)
-            | DriverEffect::Health(_)
-            | DriverEffect::OpenSession(_) => {
+            DriverEffect::Signal(request::Signal { op, launch, .. }) => {
+                self.templates.looks(&task, launch);
+                self.templates.signals += 1;
+                let result = Ok(());
+                DriverInput::Signaled { op, launch, result }
+            }
+            DriverEffect::Exec(_) | DriverEffect::Health(_) | DriverEffect::OpenSession(_) => {
                 return;
             }
         };

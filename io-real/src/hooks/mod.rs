@@ -121,7 +121,11 @@ impl Hooks {
     /// What these placed turns to them.
     #[must_use]
     pub fn with_servers(self, servers: Option<Arc<dyn ServeTasks>>) -> Hooks {
-        Hooks { servers, ..self }
+        Hooks {
+            templates: self.templates.clone().with_servers(servers.clone()),
+            servers,
+            ..self
+        }
     }
 
     /// A start is about to leave: what was made for it and nobody else may know goes with it.

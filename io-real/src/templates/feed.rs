@@ -15,6 +15,7 @@ use drover_template::{Answer, Instance, Need, Service, Variable as Found, Variab
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+use super::known::{Known, News};
 use super::source::Asked;
 use crate::agent_handle::{AgentHandle, AgentStopped};
 
@@ -23,13 +24,13 @@ const PACE: Duration = Duration::from_millis(250);
 
 /// The state as far as templates may ask for it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Known {
+pub(super) struct State {
     variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
     /// None while no template asked for them: they are worked out each time.
     services: Option<Arc<[Registration]>>,
 }
 
-impl Known {
+impl State {
     /// The answer to a need, for a task that may read these variables.
     pub(super) fn answer(&self, need: &Need, reads: &Reads) -> Option<Answer> {
         match need {
@@ -130,9 +131,6 @@ fn meta(key: &VariableKey, variable: &Variable) -> VariableMeta {
     }
 }
 
-/// What is known, once anything is, and whatever else will be.
-pub(super) type News = watch::Receiver<Option<Known>>;
-
 /// The way from the state to whoever renders. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
@@ -162,6 +160,9 @@ impl Feed {
 
     /// Sees to it that the state is asked for these from now on.
     pub(super) fn begin(&self, asked: &Asked) {
+        if asked.is_empty() {
+            return;
+        }
         if asked.keys().any(is_of_services) && !self.services.swap(true, Ordering::Relaxed) {
             self.nudge.notify_one();
         }
@@ -180,9 +181,11 @@ impl Feed {
             // Noted before looking: a change in between leads to another look.
             changes.borrow_and_update();
             let services = self.services.load(Ordering::Relaxed);
-            let read_watched = self.agent_handle.ask(move |view| Known {
-                variables: view.variables().clone(),
-                services: services.then(|| view.services().into()),
+            let read_watched = self.agent_handle.ask(move |view| {
+                Known::State(State {
+                    variables: view.variables().clone(),
+                    services: services.then(|| view.services().into()),
+                })
             });
             let now = Some(read_watched.await?);
             self.known.send_if_modified(|known| {

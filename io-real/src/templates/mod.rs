@@ -3,13 +3,16 @@
 //! Each rendering that the core asks for is a small program of its own: a round renders everything;
 //! when something is missing or may change, it sleeps until the kernel reports that a file changed,
 //! or the agent's own state has other answers. Reports reach the core in their order. A rendering
-//! that needs nothing from outside is done when it is answered.
+//! that needs nothing from outside is done when it is answered. The templates of a task that servers of a cluster placed
+//! ask these instead of the agent's own state; what is not answered soon is told as missing.
 //!
 //! A template without files is watched by nobody. File names that matter are compared before
 //! anybody is woken. Two renderings of a task are at least 250 ms apart.
 
 mod feed;
+mod known;
 mod render;
+mod servers;
 mod source;
 mod variables;
 mod watch;
@@ -21,19 +24,23 @@ use std::time::Duration;
 
 use drover_core::agent::Input;
 use drover_core::input::{HookInput, HookOutput, TemplateInput};
+use drover_core::model::authority::Authority;
 use drover_core::model::variable::Reads;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 use drover_core::work::Rendering;
 use drover_template::{Answer, Need};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use self::feed::{Feed, Known, News};
+use self::feed::Feed;
+use self::known::{Asking, Known, News};
 use self::render::{Outcome, Renderer, Round};
+use self::servers::Questions;
 use self::source::Asked;
 use self::watch::Watcher;
 use crate::agent_handle::AgentHandle;
+use crate::cluster::ServeTasks;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::gate::Gate;
@@ -53,6 +60,8 @@ pub(crate) struct Templates {
     watcher: Watcher,
     /// The way to the agent's own state.
     feed: Feed,
+    /// The servers of the cluster, if the node is in one.
+    servers: Option<Arc<dyn ServeTasks>>,
     /// How each rendering that goes on is ended.
     running: Arc<Mutex<BTreeMap<Op, oneshot::Sender<()>>>>,
 }
@@ -70,7 +79,24 @@ impl Templates {
             gate,
             watcher: Watcher::default(),
             feed: Feed::new(agent_handle),
+            servers: None,
             running: Arc::default(),
+        }
+    }
+
+    /// What these placed asks them.
+    pub(crate) fn with_servers(self, servers: Option<Arc<dyn ServeTasks>>) -> Templates {
+        Templates { servers, ..self }
+    }
+
+    /// Whom a rendering asks.
+    fn asking(&self, key: &TaskKey, work: &Rendering) -> Asking {
+        match work.authority {
+            Authority::Node => Asking::State(self.feed.clone()),
+            Authority::Servers => {
+                let (servers, namespace) = (self.servers.clone(), work.reads.namespace.clone());
+                Asking::Servers(Questions::new(servers, key.clone(), namespace))
+            }
         }
     }
 
@@ -81,8 +107,10 @@ impl Templates {
         let all = self.clone();
         tokio::spawn(async move {
             let renderer = Renderer::new(all.dirs.clone(), &key, work.clone());
+            let asking = all.asking(&key, &work);
             let mut going = Going {
-                state: all.feed.listen(),
+                state: asking.listen(),
+                asking,
                 reads: work.reads.clone(),
                 op,
                 key,
@@ -116,6 +144,26 @@ impl Templates {
     }
 }
 
+/// Waits until something else would be answered, or is refused: then that is returned.
+async fn other_answers(state: &mut News, reads: &Reads, asked: &Asked) -> Option<String> {
+    loop {
+        if state.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let known = state.borrow_and_update();
+        let is_other = |(need, answer): (&Need, &Option<Answer>)| {
+            known.as_ref().and_then(|known| known.answer(need, reads)) != *answer
+        };
+        if asked.iter().any(is_other) {
+            return None;
+        }
+        let refused = known.as_ref().and_then(Known::refused);
+        if refused.is_some() {
+            return refused;
+        }
+    }
+}
+
 /// The longest wait of the templates, at least and at most.
 fn longest(work: &Rendering) -> (Duration, Duration) {
     let span = |span: Span| Duration::from_nanos(u64::try_from(span.0).unwrap_or(0));
@@ -127,6 +175,7 @@ fn longest(work: &Rendering) -> (Duration, Duration) {
 
 /// A rendering that goes on.
 struct Going {
+    asking: Asking,
     state: News,
     reads: Reads,
     op: Op,
@@ -164,10 +213,10 @@ impl Going {
             } = round;
             let answers_all =
                 |known: &Option<Known>| known.as_ref().is_some_and(|it| it.answers_all(&asked));
+            self.asking.begin(&asked);
             if !asked.is_empty() && !answers_all(&known) {
-                self.all.feed.begin(&asked);
-                // The agent is asked for the first time, and answers soon; nothing is missing yet.
-                if self.state.wait_for(answers_all).await.is_err() {
+                // It is asked for the first time, and answered soon; nothing is missing yet.
+                if !self.all_answered(&asked).await {
                     return self.failed("the agent ends");
                 }
                 continue;
@@ -201,6 +250,24 @@ impl Going {
         }
     }
 
+    /// Waits until all of this is answered; what takes long is told as missing. `false` if nobody answers any more.
+    async fn all_answered(&mut self, asked: &Asked) -> bool {
+        loop {
+            let all = |known: &Option<Known>| {
+                let known = known.as_ref();
+                known.is_some_and(|known| known.answers_all(asked))
+            };
+            if let Ok(found) = timeout(REPORT_MISSING, self.state.wait_for(all)).await {
+                return found.is_ok();
+            }
+            let known = self.state.borrow().clone();
+            let missing = known.map_or_else(Vec::new, |known| known.unanswered(asked));
+            if !missing.is_empty() {
+                self.take(Outcome::Waiting(missing));
+            }
+        }
+    }
+
     /// Waits for a change, and until no more come.
     async fn quiet(&mut self, changed: &Notify, asked: &Asked) {
         self.change(changed, asked).await;
@@ -218,24 +285,16 @@ impl Going {
 
     /// Waits until a file changed, or something else would be answered to what was asked.
     async fn change(&mut self, changed: &Notify, asked: &Asked) {
-        let (state, reads) = (&mut self.state, &self.reads);
-        let other_answers = async {
-            loop {
-                if state.changed().await.is_err() {
-                    return std::future::pending().await;
-                }
-                let known = state.borrow_and_update();
-                let is_other = |(need, answer): (&Need, &Option<Answer>)| {
-                    known.as_ref().and_then(|known| known.answer(need, reads)) != *answer
-                };
-                if asked.iter().any(is_other) {
-                    return;
-                }
+        loop {
+            let (state, reads) = (&mut self.state, &self.reads);
+            let refused = tokio::select! {
+                () = changed.notified() => return,
+                refused = other_answers(state, reads, asked) => refused,
+            };
+            match refused {
+                None => return,
+                Some(why) => self.trouble(why),
             }
-        };
-        tokio::select! {
-            () = changed.notified() => {}
-            () = other_answers => {}
         }
     }
 

@@ -10,7 +10,7 @@ use drover_core::work::{Rendering, TemplateSource, TemplateWork};
 use drover_template::{ErrorKind, Limits, Need, Options, Template};
 use sha2::{Digest, Sha256};
 
-use super::feed::Known;
+use super::known::Known;
 use super::source::{Answers, Asked, MAX_FILE};
 use super::variables;
 use crate::dirs::{Access, AllocDirs, FileStamp, TaskFiles};

@@ -8,7 +8,7 @@ use drover_core::paths::task_path::TaskPath;
 use drover_core::work::Rendering;
 use drover_template::{Answer, Need, Source};
 
-use super::feed::Known;
+use super::known::Known;
 use crate::dirs::{FileStamp, TaskFiles};
 
 /// The largest file that a template may use, in bytes.

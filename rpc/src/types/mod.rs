@@ -43,6 +43,7 @@ pub mod stats;
 pub mod stream;
 pub mod task;
 pub mod update;
+pub mod variable;
 
 /// A request of a node.
 pub trait Request: Serialize + Sync {

@@ -114,6 +114,97 @@ request!(
     idempotent
 );
 
+/// Asks for the instances of a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ServiceRegistrationGetService {
+    pub allow_stale: bool,
+    pub auth_token: Secret,
+    /// As `3|KEY`: so many instances, the same ones for the same key. All if empty.
+    pub choose: String,
+    pub filter: String,
+    pub forwarded: bool,
+    pub max_query_time: i64,
+    pub min_query_index: u64,
+    pub namespace: String,
+    pub next_token: String,
+    pub per_page: i32,
+    pub prefix: String,
+    pub region: String,
+    pub reverse: bool,
+    pub service_name: String,
+}
+
+request!(
+    ServiceRegistrationGetService,
+    "ServiceRegistration.GetService",
+    ServiceInstances,
+    idempotent
+);
+
+/// The instances of a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ServiceInstances {
+    pub index: u64,
+    pub known_leader: bool,
+    pub last_contact: i64,
+    pub next_token: String,
+    pub services: Vec<ServiceRegistration>,
+}
+
+/// Asks for the names of the services of a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ServiceRegistrationList {
+    pub allow_stale: bool,
+    pub auth_token: Secret,
+    pub filter: String,
+    pub forwarded: bool,
+    pub max_query_time: i64,
+    pub min_query_index: u64,
+    pub namespace: String,
+    pub next_token: String,
+    pub per_page: i32,
+    pub prefix: String,
+    pub region: String,
+    pub reverse: bool,
+}
+
+request!(
+    ServiceRegistrationList,
+    "ServiceRegistration.List",
+    ListedServices,
+    idempotent
+);
+
+/// The services of some namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ListedServices {
+    pub index: u64,
+    pub known_leader: bool,
+    pub last_contact: i64,
+    pub next_token: String,
+    pub services: Vec<NamespaceServices>,
+}
+
+/// The services of a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct NamespaceServices {
+    pub namespace: String,
+    pub services: Vec<ServiceTags>,
+}
+
+/// The name of a service, and the tags of its instances.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ServiceTags {
+    pub service_name: String,
+    pub tags: Vec<String>,
+}
+
 /// A service of an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]

@@ -105,6 +105,7 @@ pub(crate) fn rendering(
     };
     let (job, group) = (runner.spec().job(), &runner.spec().group().name);
     Ok(Arc::new(Rendering {
+        authority: runner.spec().authority,
         templates,
         reads: Reads::of(&job.namespace, job.known_as(), group, &task.name),
         root,
