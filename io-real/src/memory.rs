@@ -4,13 +4,17 @@
 //! of jobs, and each snapshot that the recorder writes, leave heaps that are nearly empty and stay
 //! resident: after 500 jobs that came and went 57 MiB of one heap alone, and two thirds of what 300
 //! running tasks seemed to cost. Asking for it back takes milliseconds, so it is done seldom: as soon as
-//! there is nothing to do after much was done, else now and then; and never by the thread that owns the
-//! core.
+//! there is nothing to do after much was done, else now and then; never by the thread that owns the core; and
+//! only if much was freed, or taken, since the last time: where a little work comes again and again, as checks do, what
+//! is given back would be taken again at once.
 //!
 //! glibc also gives each thread that allocates a heap of its own, up to eight for each processor. Of the
 //! two dozen threads that help with the start of tasks each would leave one behind that is nearly empty;
 //! so there are two, that of the core's thread and one for all others.
 
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -27,6 +31,12 @@ const REST: Duration = Duration::from_millis(250);
 /// The shortest pause between two times while there is nothing to do, and while there is.
 const PAUSE_AT_REST: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// So many more bytes than after the last time are worth it.
+const WORTH: u64 = 512 << 10;
+
+/// No page is smaller.
+const PAGE: u64 = 4096;
 
 /// Has all threads but the first share a heap. For the start of an agent.
 pub fn share_heaps() {
@@ -54,6 +64,8 @@ pub(crate) struct GivesBack {
     last: Instant,
     /// When the last step began.
     busy: Instant,
+    /// What was held when it had been given back.
+    left: Arc<[AtomicU64; 2]>,
 }
 
 impl GivesBack {
@@ -63,6 +75,7 @@ impl GivesBack {
             steps: 0,
             last: now,
             busy: now,
+            left: Arc::default(),
         }
     }
 
@@ -86,6 +99,32 @@ impl GivesBack {
     #[cold]
     pub(crate) fn work(&mut self, now: Instant) {
         (self.steps, self.last) = (0, now);
-        drop(tokio::task::spawn_blocking(give_back));
+        let left = self
+            .left
+            .each_ref()
+            .map(|bytes| bytes.load(Ordering::Relaxed));
+        let mut grown = held_bytes().into_iter().zip(left);
+        if !grown.any(|(held, left)| held >= left + WORTH) {
+            return;
+        }
+        let left = self.left.clone();
+        drop(tokio::task::spawn_blocking(move || {
+            give_back();
+            for (left, held) in left.iter().zip(held_bytes()) {
+                left.store(held, Ordering::Relaxed);
+            }
+        }));
     }
+}
+
+/// How many bytes the allocator holds that nobody uses, given back or not, and how many of the program are in memory.
+fn held_bytes() -> [u64; 2] {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes no pointers, and may be called by any thread at any time.
+    let unused = unsafe { libc::mallinfo() }.fordblks.cast_unsigned();
+    #[cfg(not(target_env = "gnu"))]
+    let unused = 0_u32;
+    let said = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = said.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    [unused.into(), pages.unwrap_or(0_u64).saturating_mul(PAGE)]
 }
