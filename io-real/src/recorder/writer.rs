@@ -4,6 +4,7 @@ use std::io;
 
 use drover_core::agent::Agent;
 use drover_core::time::Now;
+use drover_recorder::file::Members;
 use drover_recorder::redact::{How, TokenKey};
 use drover_recorder::{ContentHash, FORMAT, Header, Outcome, Start, Step, file};
 
@@ -29,6 +30,7 @@ pub(super) struct Writer {
     /// The steps of this life so far, also those that were left out.
     steps: u64,
     lines: Vec<u8>,
+    members: Members,
     /// After how many bytes of steps the state is hashed again.
     until_hash: usize,
     /// Whether the state is asked for and did not come yet.
@@ -46,6 +48,7 @@ impl Writer {
             life: format!("{:016x}", facts::random() >> 64),
             steps: 0,
             lines: Vec::new(),
+            members: Members::default(),
             until_hash: FIRST,
             asked: false,
             gap: false,
@@ -145,7 +148,7 @@ impl Writer {
     fn flush(&mut self) -> Result<(), RingError> {
         if !self.lines.is_empty() {
             let mut bytes = Vec::new();
-            file::member(&mut bytes, &self.lines)?;
+            self.members.append(&mut bytes, &self.lines)?;
             self.lines.clear();
             self.gap |= !self.ring.append(&bytes)?;
         }
