@@ -9,7 +9,7 @@ use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
 use super::{alloc_checks, job_status, lookup};
 use crate::http::dto::{
-    Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskStateDto,
+    Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskEventDto, TaskStateDto,
 };
 use crate::times;
 
@@ -196,9 +196,11 @@ fn print_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
     ]);
     let rows = tasks_in_order(alloc).into_iter().map(|(name, stage)| {
         let state = stub.task_states.get(&name).cloned().unwrap_or_default();
-        let last = state.events.last().cloned().unwrap_or_default();
+        let last = state.events.last().map(TaskEventDto::fields);
+        let last = last.unwrap_or_default();
         let time = times::to_seconds(drover_core::time::Timestamp(last.time));
-        [name, state.state, last.kind, time, stage.to_owned()]
+        let kind = last.kind.into_owned();
+        [name, state.state.clone(), kind, time, stage.to_owned()]
     });
     let tasks = table(["Name", "State", "Last Event", "Time", "Lifecycle"], rows);
     cx.screen.print_line(&format!("{head}\n\nTasks\n{tasks}"))?;
@@ -293,11 +295,22 @@ fn times_of(state: &TaskStateDto) -> String {
     ])
 }
 
+/// Over the columns of events.
+pub(super) const EVENT_HEADER: [&str; 3] = ["Time", "Type", "Description"];
+
+/// An event as a table shows it.
+pub(super) fn event_row(event: &TaskEventDto) -> [String; 3] {
+    let event = event.fields();
+    let time = times::to_seconds(drover_core::time::Timestamp(event.time));
+    [
+        time,
+        event.kind.into_owned(),
+        event.display_message.into_owned(),
+    ]
+}
+
 /// The events, newest first.
 fn events(state: &TaskStateDto) -> String {
-    let rows = state.events.iter().rev().map(|event| {
-        let time = times::to_seconds(drover_core::time::Timestamp(event.time));
-        [time, event.kind.clone(), event.display_message.clone()]
-    });
-    table(["Time", "Type", "Description"], rows)
+    let rows = state.events.iter().rev().map(event_row);
+    table(EVENT_HEADER, rows)
 }

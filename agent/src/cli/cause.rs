@@ -4,13 +4,13 @@
 use hyper::Method;
 
 use super::alloc_checks;
+use super::alloc_status::{EVENT_HEADER, event_row};
 use super::client::whole;
 use super::context::Context;
 use super::failure::Failure;
 use super::screen::clean;
 use super::table::{short, table};
 use crate::http::dto::{AllocStub, TaskStateDto};
-use crate::times;
 
 /// Of so many allocations it is said; the others failed for the same reason more often than not.
 const ALLOCS: usize = 2;
@@ -101,11 +101,8 @@ async fn show_task(
         if state.failed { " and failed" } else { "" },
     ))?;
     let first = state.events.len().saturating_sub(EVENTS);
-    let rows = state.events.iter().skip(first).map(|event| {
-        let time = times::to_seconds(drover_core::time::Timestamp(event.time));
-        [time, event.kind.clone(), event.display_message.clone()]
-    });
-    let events = table(["Time", "Type", "Description"], rows);
+    let rows = state.events.iter().skip(first).map(event_row);
+    let events = table(EVENT_HEADER, rows);
     cx.screen.print_line(&events)?;
     let lines = last_lines(cx, alloc, task).await;
     if !lines.is_empty() {

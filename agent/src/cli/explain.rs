@@ -153,6 +153,7 @@ fn task_lines(cx: &Context, task: &TaskExplanationDto) -> Vec<String> {
     let shown = [("last event", &task.last_event), ("because", &task.cause)];
     for (label, event) in shown {
         if let Some(event) = event {
+            let event = event.fields();
             lines.push(format!(
                 "  {label:<10}  {}: {} ({})",
                 event.kind,

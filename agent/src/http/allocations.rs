@@ -8,11 +8,12 @@ use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
 use serde::Serialize;
 use serde_json::json;
+use serde_json::value::to_raw_value;
 
 use super::Api;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{Alloc, AllocStub, AllocatedResources};
+use super::dto::{Alloc, AllocStub, AllocatedResources, tell_transfers};
 use super::errors::ApiError;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{self, AllocRecords, NodeNames};
@@ -27,13 +28,13 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     .await?;
     let with_resources = params.flag("resources");
     let without_tasks = params.get("task_states").is_some() && !params.flag("task_states");
-    let may_keep = may_keep(&params, seen.value.len());
+    let json = json_of(&params, seen.value.len());
     answer::list(params, seen, token, move |alloc| {
         if !with_resources && !without_tasks {
-            return Listed::Plain(stub(&api, alloc, may_keep));
+            return Listed::Plain(stub(&api, alloc, json));
         }
-        let mut stub = AllocStub::of(alloc);
-        stub.is_told(&api.settings.transfers);
+        let mut stub = AllocStub::from(alloc);
+        tell_transfers(&mut stub, &api.settings.transfers);
         if without_tasks {
             stub.task_states.clear();
         }
@@ -61,40 +62,63 @@ enum Listed {
     },
 }
 
-/// Whether the JSON of these may be kept: not in the form for people.
-fn may_keep(params: &Params, how_many: usize) -> bool {
-    !params.pretty && how_many <= MOST_OF_LIST
+/// What becomes of the JSON of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Json {
+    /// It is for people, and made with the answer.
+    Pretty,
+    /// One of so many that keeping them would only push others out.
+    Fresh,
+    /// It is kept.
+    Kept,
+}
+
+fn json_of(params: &Params, how_many: usize) -> Json {
+    match how_many {
+        _ if params.pretty => Json::Pretty,
+        0..=MOST_OF_LIST => Json::Kept,
+        _ => Json::Fresh,
+    }
 }
 
 /// An allocation as lists show it. How much came of what is fetched for one is not in its records.
-fn stub(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<AllocStub> {
+fn stub(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<AllocStub> {
     let transfers = &api.settings.transfers;
-    if may_keep && transfers.of(alloc.alloc().id).is_none() {
-        let make = || AllocStub::of(alloc);
-        return api.rendered.show(Form::Stub, alloc, make);
+    let made = || AllocStub::from(alloc);
+    if transfers.of(alloc.alloc().id).is_some() {
+        let mut stub = made();
+        tell_transfers(&mut stub, transfers);
+        return Shown::Made(stub);
     }
-    let mut stub = AllocStub::of(alloc);
-    stub.is_told(transfers);
-    Shown::Made(stub)
+    match json {
+        Json::Pretty => Shown::Made(made()),
+        Json::Fresh => Shown::json(made(), AllocStub::json),
+        Json::Kept => api.rendered.show(Form::Stub, alloc, made, AllocStub::json),
+    }
 }
 
 /// The same with its job.
-fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
+fn whole(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<Alloc> {
     let transfers = &api.settings.transfers;
-    if may_keep && transfers.of(alloc.alloc().id).is_none() {
-        let make = || Alloc::of(alloc);
-        return api.rendered.show(Form::Whole, alloc, make);
+    let made = || Alloc::of(alloc);
+    if transfers.of(alloc.alloc().id).is_some() {
+        let mut whole = made();
+        tell_transfers(&mut whole.stub, transfers);
+        return Shown::Made(whole);
     }
-    let mut whole = Alloc::of(alloc);
-    whole.stub.is_told(transfers);
-    Shown::Made(whole)
+    match json {
+        Json::Pretty | Json::Fresh => Shown::Made(made()),
+        Json::Kept => api.rendered.show(Form::Whole, alloc, made, to_raw_value),
+    }
 }
 
 /// All of these allocations, as lists show them.
 pub(super) fn stubs(api: &Api, params: &Params, seen: &Indexed<Vec<AllocRecords>>) -> Answer {
-    let may_keep = may_keep(params, seen.value.len());
-    let stubs = (seen.value.iter()).map(|alloc| stub(api, alloc, may_keep));
-    answer::read(params, seen.index, &stubs.collect::<Vec<_>>())
+    let json = json_of(params, seen.value.len());
+    let stubs = seen.value.iter().map(|alloc| stub(api, alloc, json));
+    let stubs: Vec<_> = stubs.collect();
+    let bytes: usize = stubs.iter().map(|stub| stub.bytes() + 1).sum();
+    answer::read_sized(params, seen.index, &stubs, bytes + 1)
 }
 
 /// Where a page of allocations may begin.
@@ -116,7 +140,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     .await?;
     match seen.value {
         Some(alloc) => {
-            let shown = whole(&api, &alloc, may_keep(&params, 1));
+            let shown = whole(&api, &alloc, json_of(&params, 1));
             answer::read(&params, seen.index, &shown)
         }
         None => Err(ApiError::not_found("alloc not found").at(seen.index)),

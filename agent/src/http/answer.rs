@@ -16,7 +16,11 @@ pub(super) type Answer = Result<Response, ApiError>;
 
 /// A JSON answer that has nothing to do with the state.
 pub(super) fn json(params: &Params, value: &impl Serialize) -> Answer {
-    let text = encode(params.pretty, value)?;
+    sized_json(params, value, 0)
+}
+
+fn sized_json(params: &Params, value: &impl Serialize, bytes: usize) -> Answer {
+    let text = encode(params.pretty, value, bytes)?;
     let mut response = Response::new(Body::from(text));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
@@ -26,6 +30,18 @@ pub(super) fn json(params: &Params, value: &impl Serialize) -> Answer {
 /// A JSON answer out of the state.
 pub(super) fn read(params: &Params, index: u64, value: &impl Serialize) -> Answer {
     let mut response = json(params, value)?;
+    state_headers(response.headers_mut(), index);
+    Ok(response)
+}
+
+/// The same, of about so many bytes: it is not moved while it grows.
+pub(super) fn read_sized(
+    params: &Params,
+    index: u64,
+    value: &impl Serialize,
+    bytes: usize,
+) -> Answer {
+    let mut response = sized_json(params, value, bytes)?;
     state_headers(response.headers_mut(), index);
     Ok(response)
 }
@@ -88,8 +104,8 @@ pub(super) fn state_headers(headers: &mut HeaderMap, index: u64) {
     headers.insert("x-nomad-lastcontact", HeaderValue::from_static("0"));
 }
 
-fn encode(pretty: bool, value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
-    let mut text = Vec::new();
+fn encode(pretty: bool, value: &impl Serialize, bytes: usize) -> Result<Vec<u8>, ApiError> {
+    let mut text = Vec::with_capacity(bytes);
     let done = if pretty {
         let format = PrettyFormatter::with_indent(b"    ");
         let mut to = serde_json::Serializer::with_formatter(&mut text, format);

@@ -53,7 +53,7 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
         let preempted = dry_run.preempts.iter();
         let preempted = preempted.filter_map(|id| view.shown_alloc(*id));
         let preempted = preempted
-            .map(|alloc| AllocStub::of(&AllocRecords::of(view, &node, alloc)))
+            .map(|alloc| AllocStub::from(&AllocRecords::of(view, &node, alloc)))
             .collect();
         let planned = Planned {
             annotations: PlanAnnotations::of(&dry_run, preempted),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::ids::AllocId;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::records::AllocRecords;
 
@@ -26,12 +26,35 @@ pub(super) enum Form {
     Whole,
 }
 
-/// What is shown: made now, or kept as JSON from before.
+/// What is shown.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Shown<D> {
+    /// In the form that the answer has.
     Made(D),
+    /// JSON that was made now.
+    Json(Box<RawValue>),
+    /// JSON from before.
     Kept(Arc<RawValue>),
+}
+
+impl<D> Shown<D> {
+    /// As JSON, if there is no reason against it.
+    pub(super) fn json(made: D, json: fn(&D) -> serde_json::Result<Box<RawValue>>) -> Shown<D> {
+        match json(&made) {
+            Ok(json) => Shown::Json(json),
+            Err(_) => Shown::Made(made),
+        }
+    }
+
+    /// How many bytes its JSON has, if that is known.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Shown::Made(_) => 0,
+            Shown::Json(json) => json.get().len(),
+            Shown::Kept(json) => json.get().len(),
+        }
+    }
 }
 
 /// The JSON of allocations that were asked for lately.
@@ -52,11 +75,12 @@ struct Text {
 
 impl Rendered {
     /// An allocation, by what is kept of it if that was made of the same records.
-    pub(super) fn show<D: Serialize>(
+    pub(super) fn show<D>(
         &self,
         form: Form,
         alloc: &AllocRecords,
-        make: impl FnOnce() -> D,
+        made: impl FnOnce() -> D,
+        json: fn(&D) -> serde_json::Result<Box<RawValue>>,
     ) -> Shown<D> {
         let key = (alloc.alloc().id, form);
         if let Some(text) = self.texts().all.get(&key)
@@ -64,9 +88,9 @@ impl Rendered {
         {
             return Shown::Kept(text.json.clone());
         }
-        let made = make();
-        let Ok(json) = to_raw_value(&made) else {
-            return Shown::Made(made);
+        let json = match Shown::json(made(), json) {
+            Shown::Json(json) => json,
+            other => return other,
         };
         let (of, json) = (alloc.clone(), Arc::<RawValue>::from(json));
         let text = Text {

@@ -58,7 +58,10 @@ async fn running_job_is_shown_by_all_routes() {
     assert_eq!(allocs[0].client_status, "running");
     let path = format!("/v1/allocation/{}", allocs[0].id);
     let alloc: Alloc = rig.client.get(&path, &[]).await.unwrap();
-    assert_eq!(alloc.stub.task_states["t"].events[0].kind, "Received");
+    assert_eq!(
+        alloc.stub.task_states["t"].events[0].fields().kind,
+        "Received"
+    );
     assert_eq!(alloc.allocated_resources.tasks["t"].memory.memory_mb, 16);
     let prefix = [("prefix", &allocs[0].id[..8])];
     let found: Vec<AllocStub> = rig.client.get("/v1/allocations", &prefix).await.unwrap();

@@ -165,7 +165,7 @@ fn shown(view: View<'_>, id: VolumeId) -> Indexed<Option<VolumeDto>> {
         let users = view.users_of_volume(record);
         let node = Arc::new(NodeNames::of(view.node()));
         let users = users.into_iter().filter_map(|id| view.shown_alloc(id));
-        let stubs = users.map(|alloc| AllocStub::of(&AllocRecords::of(view, &node, alloc)));
+        let stubs = users.map(|alloc| AllocStub::from(&AllocRecords::of(view, &node, alloc)));
         VolumeDto::of(view, record, stubs.collect())
     });
     Indexed::whole(view, volume)

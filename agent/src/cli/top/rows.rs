@@ -82,9 +82,12 @@ impl Row {
 
 /// What a task waits for that does not run: its last event says so, or what is said of the allocation.
 fn waits_for(alloc: &AllocStub, state: &TaskStateDto) -> String {
-    let message = state.events.last().map(|event| match event.kind.as_str() {
-        "Received" | "Task Setup" => String::new(),
-        _ => event.display_message.clone(),
+    let message = state.events.last().map(|event| {
+        let event = event.fields();
+        match &*event.kind {
+            "Received" | "Task Setup" => String::new(),
+            _ => event.display_message.into_owned(),
+        }
     });
     let message = message.filter(|message| !message.is_empty());
     let words = message.unwrap_or_else(|| match alloc.client_description.as_str() {

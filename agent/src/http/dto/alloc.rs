@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use drover_api::{
+    AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, TaskEventDto, TaskStateDto,
+};
 use drover_core::model::alloc::{DriverNetwork, TaskState};
-use drover_core::model::event::TaskEvent;
 use drover_core::model::network::INTERFACE;
 use drover_core::store::record::AllocRecord;
-use drover_core::text::parse_duration;
 use drover_core::time::Timestamp;
 use drover_io_real::transfers::{Amount, Transfers, mib};
 use serde::{Deserialize, Serialize};
@@ -17,99 +18,6 @@ use super::metric::AllocMetric;
 use super::resources::{AllocatedResources, OldResources};
 use crate::http::records::AllocRecords;
 use crate::times;
-
-/// An allocation in a list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct AllocStub {
-    #[serde(rename = "ID")]
-    pub id: String,
-    #[serde(rename = "EvalID")]
-    pub eval_id: String,
-    pub name: String,
-    pub namespace: String,
-    #[serde(rename = "NodeID")]
-    pub node_id: String,
-    pub node_name: String,
-    #[serde(rename = "JobID")]
-    pub job_id: String,
-    pub job_type: String,
-    pub job_version: u64,
-    pub task_group: String,
-    pub desired_status: String,
-    pub desired_description: String,
-    pub desired_transition: DesiredTransition,
-    pub client_status: String,
-    pub client_description: String,
-    pub task_states: BTreeMap<String, TaskStateDto>,
-    pub deployment_status: Option<AllocDeployment>,
-    #[serde(rename = "DeploymentID")]
-    pub deployment_id: String,
-    #[serde(rename = "FollowupEvalID")]
-    pub followup_eval_id: String,
-    pub reschedule_tracker: Option<Value>,
-    pub previous_allocation: String,
-    pub next_allocation: String,
-    pub preempted_allocations: Option<Vec<String>>,
-    pub preempted_by_allocation: String,
-    pub create_index: u64,
-    pub modify_index: u64,
-    pub create_time: i64,
-    pub modify_time: i64,
-}
-
-/// What a server wants of an allocation's node. Here the node decides by itself, at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct DesiredTransition {
-    pub migrate: Option<bool>,
-    pub reschedule: Option<bool>,
-    pub force_reschedule: Option<bool>,
-    pub no_shutdown_delay: Option<bool>,
-    pub migrate_disable_placement: Option<bool>,
-}
-
-/// Whether an allocation is healthy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct AllocDeployment {
-    pub healthy: Option<bool>,
-    pub timestamp: String,
-    pub canary: bool,
-    pub modify_index: u64,
-}
-
-/// A task's state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct TaskStateDto {
-    pub state: String,
-    pub failed: bool,
-    pub restarts: u64,
-    pub last_restart: Option<String>,
-    pub started_at: Option<String>,
-    pub finished_at: Option<String>,
-    pub paused: String,
-    pub events: Vec<TaskEventDto>,
-    /// An extension of our own: what only the driver knows of its network.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver_network: Option<DriverNetworkDto>,
-}
-
-/// What a driver knows of a task's network once it runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct DriverNetworkDto {
-    #[serde(rename = "IP")]
-    pub ip: String,
-    pub auto_advertise: bool,
-    pub port_map: BTreeMap<String, u16>,
-}
 
 /// The network of an allocation's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,48 +30,6 @@ pub struct NetworkStatus {
     pub address_ipv6: String,
     #[serde(rename = "DNS")]
     pub dns: Option<Value>,
-}
-
-/// Something that happened to a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct TaskEventDto {
-    #[serde(rename = "Type")]
-    pub kind: String,
-    pub time: i64,
-    pub display_message: String,
-    pub details: BTreeMap<String, String>,
-    pub message: String,
-    pub fails_task: bool,
-    pub exit_code: i64,
-    pub signal: i64,
-    /// What older programs read instead of the details.
-    #[serde(flatten)]
-    pub old: OldEvent,
-}
-
-/// The fields of an event from before there were details.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct OldEvent {
-    pub disk_limit: i64,
-    pub download_error: String,
-    pub driver_error: String,
-    pub driver_message: String,
-    pub failed_sibling: String,
-    pub generic_source: String,
-    pub kill_error: String,
-    pub kill_reason: String,
-    pub kill_timeout: i64,
-    pub restart_reason: String,
-    pub setup_error: String,
-    pub start_delay: i64,
-    pub task_signal: String,
-    pub task_signal_reason: String,
-    pub validation_error: String,
-    pub vault_error: String,
 }
 
 /// A whole allocation.
@@ -189,9 +55,9 @@ pub struct Alloc {
     pub signing_key_id: String,
 }
 
-impl AllocStub {
-    /// An allocation as lists show it.
-    pub(crate) fn of(alloc: &AllocRecords) -> AllocStub {
+/// An allocation as lists show it.
+impl From<&AllocRecords> for AllocStub {
+    fn from(alloc: &AllocRecords) -> AllocStub {
         let record = alloc.alloc();
         let preempted: Vec<String> = alloc.preempted.iter().map(ToString::to_string).collect();
         let id = |id: Option<_>| id.map(|id: drover_core::ids::AllocId| id.to_string());
@@ -239,19 +105,17 @@ impl AllocStub {
     }
 }
 
-impl AllocStub {
-    /// Says how much came of what is fetched for it, if anything is.
-    pub fn is_told(&mut self, coming: &Transfers) {
-        let amount = self.id.parse().ok().and_then(|id| coming.of(id));
-        if let Some(amount) = amount {
-            let how_far = how_far(amount);
-            self.client_description = match self.client_status.as_str() {
-                "pending" if self.client_description == NOT_STARTED => {
-                    format!("Fetching what its tasks need: {how_far}")
-                }
-                _ => format!("{}: {how_far}", self.client_description),
-            };
-        }
+/// Says how much came of what is fetched for an allocation, if anything is.
+pub(crate) fn tell_transfers(stub: &mut AllocStub, coming: &Transfers) {
+    let amount = stub.id.parse().ok().and_then(|id| coming.of(id));
+    if let Some(amount) = amount {
+        let how_far = how_far(amount);
+        stub.client_description = match stub.client_status.as_str() {
+            "pending" if stub.client_description == NOT_STARTED => {
+                format!("Fetching what its tasks need: {how_far}")
+            }
+            _ => format!("{}: {how_far}", stub.client_description),
+        };
     }
 }
 
@@ -281,7 +145,7 @@ impl Alloc {
         let group = alloc.job.group(record.group.as_str());
         let allocated = AllocatedResources::of(record, group);
         Alloc {
-            stub: AllocStub::of(alloc),
+            stub: AllocStub::from(alloc),
             job: Value::Null,
             alloc_modify_index: record.modify_index,
             directory_collected: alloc.is_collected(),
@@ -356,53 +220,9 @@ fn state(state: &TaskState, network: Option<&DriverNetwork>) -> TaskStateDto {
         started_at: time(state.started_at),
         finished_at: time(state.finished_at),
         paused: String::new(),
-        events: state.events.iter().map(|own| event(own)).collect(),
+        events: (state.events.iter().cloned())
+            .map(TaskEventDto::Shared)
+            .collect(),
         driver_network: network.map(driver_network),
-    }
-}
-
-pub(super) fn event(event: &TaskEvent) -> TaskEventDto {
-    let number = |name| {
-        let text = event.details.get(name).map(String::as_str);
-        text.and_then(|text| text.parse().ok()).unwrap_or(0)
-    };
-    TaskEventDto {
-        kind: event.kind.as_str().to_owned(),
-        time: event.time.0,
-        display_message: event.display_message.clone(),
-        message: event.details.get("message").cloned().unwrap_or_default(),
-        fails_task: event.fails_task,
-        exit_code: number("exit_code"),
-        signal: number("signal"),
-        old: OldEvent::of(&event.details),
-        details: event.details.clone(),
-    }
-}
-
-impl OldEvent {
-    fn of(details: &BTreeMap<String, String>) -> OldEvent {
-        let text = |name| details.get(name).cloned().unwrap_or_default();
-        let nanos = |name| {
-            let text = details.get(name).map(String::as_str).unwrap_or_default();
-            let span = text.parse().ok();
-            span.or_else(|| Some(parse_duration(text).ok()?.0))
-                .unwrap_or(0)
-        };
-        OldEvent {
-            download_error: text("download_error"),
-            driver_error: text("driver_error"),
-            driver_message: text("driver_message"),
-            failed_sibling: text("failed_sibling"),
-            kill_error: text("kill_error"),
-            kill_reason: text("kill_reason"),
-            kill_timeout: nanos("kill_timeout"),
-            restart_reason: text("restart_reason"),
-            setup_error: text("setup_error"),
-            start_delay: nanos("start_delay"),
-            task_signal: text("task_signal"),
-            task_signal_reason: text("task_signal_reason"),
-            validation_error: text("validation_error"),
-            ..OldEvent::default()
-        }
     }
 }

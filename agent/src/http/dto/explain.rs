@@ -8,7 +8,6 @@ use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::TaskEventDto;
-use super::alloc::event;
 
 /// Something that is awaited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,8 +103,8 @@ impl From<TaskExplanation> for TaskExplanationDto {
             waiting: task.waiting.map(WaitingDto::from),
             next: task.next.to_owned(),
             restarts: task.restarts.map(RestartsLeftDto::from),
-            last_event: task.last.as_ref().map(event),
-            cause: task.cause.as_ref().map(event),
+            last_event: task.last.map(TaskEventDto::Shared),
+            cause: task.cause.map(TaskEventDto::Shared),
         }
     }
 }

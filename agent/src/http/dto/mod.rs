@@ -25,14 +25,16 @@ mod version;
 mod volume;
 
 pub(crate) use alloc::how_far;
-pub use alloc::{
-    Alloc, AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, NetworkStatus,
-    OldEvent, TaskEventDto, TaskStateDto,
-};
+pub(super) use alloc::tell_transfers;
+pub use alloc::{Alloc, NetworkStatus};
 pub use audit::AuditDto;
 pub(super) use audit::audited;
 pub use check::CheckDto;
 pub use diff::{DiffType, FieldDiff, GroupDiff, JobDiff, ObjectDiff, TaskDiff};
+pub use drover_api::{
+    AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, OldEvent, TaskEventDto,
+    TaskEventFields, TaskStateDto,
+};
 pub use eval::{DeploymentDto, DeploymentGroup, EvalStub, EvaluationDto};
 pub use explain::{
     AllocExplanationDto, JobExplanationDto, RestartsLeftDto, TaskExplanationDto, WaitingDto,

@@ -7,9 +7,9 @@ use drover_core::scheduler::{DryRun, GroupChanges};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::alloc::AllocStub;
 use super::diff::JobDiff;
 use super::metric::AllocMetric;
+use drover_api::AllocStub;
 
 use crate::http::records::NodeNames;
 

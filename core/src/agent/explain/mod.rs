@@ -10,6 +10,7 @@ mod job;
 mod task;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::View;
 use crate::alloc::runner::AllocRunner;
@@ -63,9 +64,9 @@ pub struct TaskExplanation {
     /// What is left of its restarts; none once it ended for good.
     pub restarts: Option<RestartsLeft>,
     /// What happened last.
-    pub last: Option<TaskEvent>,
+    pub last: Option<Arc<TaskEvent>>,
     /// Why its last run ended, where `last` only says what follows from that.
-    pub cause: Option<TaskEvent>,
+    pub cause: Option<Arc<TaskEvent>>,
 }
 
 /// An allocation.

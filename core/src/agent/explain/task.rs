@@ -78,7 +78,7 @@ impl Agent {
             TaskLife::Dead => state.finished_at,
             TaskLife::Pending => None,
         };
-        let last = state.events.last().map(|event| (**event).clone());
+        let last = state.events.last().cloned();
         TaskExplanation {
             name: task.spec().key.task.clone(),
             state: state.state,
@@ -88,7 +88,7 @@ impl Agent {
             next: next(alloc, task),
             restarts: (!dead).then(|| restarts_left(task, now.wall)),
             last,
-            cause: cause(&state.events).map(|event| (**event).clone()),
+            cause: cause(&state.events).cloned(),
         }
     }
 
