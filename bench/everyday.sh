@@ -116,14 +116,16 @@ measure_periodic() {
 
 # The agent is used up after it: it holds so many allocations.
 measure_lists() {
-    local time bytes alone busy
+    local time bytes alone busy read read_busy
     measured batch "$addr" batch "$1" > "$dir/micros"
     await_rest 20
     read -r time bytes < <(measured list "$addr")
     note list "$time"
-    read -r alone busy < <(measured meanwhile "$addr")
+    read -r alone busy read read_busy < <(measured meanwhile "$addr")
     note alone "$alone"
     note busy "$busy"
+    note read "$read"
+    note read_busy "$read_busy"
     note filter "$(measured filter "$addr")"
 }
 
@@ -193,6 +195,8 @@ print_table() {
     figure ' ms' 1000 1 less list 'list of 10,000 allocations, p50' 120000 30000
     figure ' ms' 1000 2 less alone '... a job submitted, nobody lists: the longest of 100' - -
     figure ' ms' 1000 2 less busy '... while another lists without end' - -
+    figure ' ms' 1000 2 less read '... a job read, nobody lists: the longest of 1,000' - -
+    figure ' ms' 1000 2 less read_busy '... while another lists without end' 5000 500
     figure ' ms' 1000 1 less filter 'filter over 10,000 allocations, p50' 60000 8000
     figure ' /s' 1 0 more list100 '100 allocations listed' 3000 10000
     figure ' /s' 1 0 more alloc 'one allocation' 15000 30000

@@ -1,5 +1,8 @@
 //! Lists, filters, and how many answers a second.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -36,32 +39,59 @@ pub(crate) async fn filter(addr: &str) {
     println!("{time}");
 }
 
-/// Prints the longest time that a small job took to be taken, alone, and while others list all
+/// Prints the longest time that a small job took to be taken, and to be read, alone, and while another lists all
 /// allocations without end.
 pub(crate) async fn meanwhile(addr: &str) {
     let mut api = Api::new(addr).await;
-    let alone = longest(&mut api).await;
-    let listing = async {
-        let mut other = Api::new(addr).await;
-        loop {
-            other.bytes("GET", "/v1/allocations", "").await;
-        }
-    };
-    let busy = tokio::select! {
-        () = listing => unreachable!(),
-        busy = longest(&mut api) => busy,
-    };
-    println!("{} {}", alone.as_micros(), busy.as_micros());
+    let alone = (
+        longest_submission(&mut api).await,
+        longest_read(&mut api).await,
+    );
+    let ended = Arc::new(AtomicBool::new(false));
+    let lister = list_until(addr, ended.clone());
+    let busy = (
+        longest_submission(&mut api).await,
+        longest_read(&mut api).await,
+    );
+    ended.store(true, Ordering::Relaxed);
+    lister.join().unwrap();
+    let micros = [alone.0, busy.0, alone.1, busy.1].map(|time| time.as_micros().to_string());
+    println!("{}", micros.join(" "));
     stop(&mut api, "small").await;
 }
 
-async fn longest(api: &mut Api) -> Duration {
+/// Lists all allocations again and again, on a thread of its own: what it does with the answers delays nobody here.
+fn list_until(addr: &str, ended: Arc<AtomicBool>) -> JoinHandle<()> {
+    let addr = addr.to_owned();
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut api = Api::new(&addr).await;
+            while !ended.load(Ordering::Relaxed) {
+                api.bytes("GET", "/v1/allocations", "").await;
+            }
+        });
+    })
+}
+
+async fn longest_submission(api: &mut Api) -> Duration {
     let mut longest = Duration::ZERO;
     for number in 0..100_u32 {
         let mut job = single("small", "batch", 0, "/bin/true", &[]);
         job["Meta"] = serde_json::json!({ "number": number.to_string() });
         let begin = Instant::now();
         api.submit(&job).await;
+        longest = longest.max(begin.elapsed());
+    }
+    longest
+}
+
+async fn longest_read(api: &mut Api) -> Duration {
+    let mut longest = Duration::ZERO;
+    for _ in 0..1_000 {
+        let begin = Instant::now();
+        api.bytes("GET", "/v1/job/small", "").await;
         longest = longest.max(begin.elapsed());
     }
     longest

@@ -22,24 +22,42 @@ const CHANGERS: u32 = 4;
 /// Without a line for so long, all have come.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Submits a job that never runs, and differs by a number. Gives the state's index, and when it was sent.
-async fn change(api: &mut Api, number: u32) -> (u64, Instant) {
+/// Submits a job that never runs, and differs by a number. Gives when it was sent.
+async fn change(api: &mut Api, number: u32) -> Instant {
     let mut job = single("watched", "batch", 0, "/bin/true", &[]);
     job["Meta"] = json!({ "number": number.to_string() });
     let sent = Instant::now();
-    (api.submit(&job).await, sent)
+    api.submit(&job).await;
+    sent
+}
+
+/// The index of the job once nothing changes it any more, as its evaluation does.
+async fn index_at_rest(api: &mut Api) -> u64 {
+    let mut before = 0;
+    loop {
+        let answer = api.send("GET", "/v1/job/watched", "").await;
+        let index = answer.headers()["x-nomad-index"].to_str().unwrap();
+        let index = index.parse().unwrap();
+        answer.into_body().collect().await.unwrap();
+        if index == before {
+            return index;
+        }
+        before = index;
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Prints how long after a change was sent a blocking query of the job answers, p50; and with so many
 /// that wait, p50 of the last of them. The commit lies between.
 pub(crate) async fn blocking(addr: &str, count: usize) {
     let mut api = Api::new(addr).await;
-    let (mut index, _) = change(&mut api, 0).await;
+    change(&mut api, 0).await;
     let mut medians = Vec::new();
     for (waiting, changes) in [(1, CHANGES), (count, 5)] {
         let mut clients = join_all((0..waiting).map(|_| Api::new(addr))).await;
         let mut times = Vec::new();
         for number in 1..=changes {
+            let index = index_at_rest(&mut api).await;
             let path = format!("/v1/job/watched?index={index}&wait=60s");
             let asking = clients.drain(..).map(|mut client| {
                 let path = path.clone();
@@ -51,8 +69,7 @@ pub(crate) async fn blocking(addr: &str, count: usize) {
             let mut asking: JoinSet<_> = asking.collect();
             // They are to wait before the change.
             sleep(Duration::from_millis(if waiting > 1 { 1_500 } else { 20 })).await;
-            let (next, sent) = change(&mut api, number + 100 * u32::from(waiting > 1)).await;
-            index = next;
+            let sent = change(&mut api, number + 100 * u32::from(waiting > 1)).await;
             let mut last = Duration::ZERO;
             while let Some(done) = asking.join_next().await {
                 let (client, at) = done.unwrap();
@@ -120,7 +137,7 @@ pub(crate) async fn event(addr: &str) {
     while told.try_recv().is_ok() {}
     let mut times = Vec::new();
     for number in 0..CHANGES {
-        let (_, sent) = change(&mut api, 2_000 + number).await;
+        let sent = change(&mut api, 2_000 + number).await;
         let at = told.recv().await.unwrap();
         times.push(at.saturating_duration_since(sent));
         // What else the change caused is not asked for.
