@@ -5,7 +5,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::tests::{failure, register};
+use super::tests::{allocs, failure, register};
 use crate::admission::{FileOptions, read_file};
 use crate::testing::{Rig, job};
 
@@ -391,4 +391,29 @@ async fn group_is_scaled_within_its_bounds() {
     let missing = "/v1/scaling/policy/00000000-0000-0000-0000-000000000000";
     let missing = failure(&rig, Method::GET, missing, "").await;
     assert_eq!(missing, (404, "policy not found".to_owned()));
+}
+
+#[tokio::test]
+async fn canary_that_fails_is_wanted_no_more_once_its_rollout_failed() {
+    let rig = Rig::start().await;
+    let version = |exit: Option<i64>| {
+        let mut web = job("web", "service", exit);
+        web["Update"] =
+            json!({ "MaxParallel": 1, "Canary": 1, "MinHealthyTime": 10_000_000_000_i64 });
+        web
+    };
+    register(&rig, version(None)).await;
+    register(&rig, version(Some(3))).await;
+    let deployment = get(&rig, "/v1/job/web/deployment").await;
+    assert_eq!(deployment["Status"], json!("failed"), "{deployment}");
+    let allocs = allocs(&rig, "web").await;
+    let wanted = |version: u64| {
+        let one = allocs.iter().find(|alloc| alloc.job_version == version);
+        let one = one.unwrap();
+        let status = (one.client_status.as_str(), one.desired_status.as_str());
+        (status, one.desired_description.as_str())
+    };
+    assert_eq!(wanted(0), (("running", "run"), ""));
+    let not_needed = "alloc not needed due to job update";
+    assert_eq!(wanted(1), (("failed", "stop"), not_needed));
 }
