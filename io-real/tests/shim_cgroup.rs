@@ -98,7 +98,9 @@ fn cores_of(pid: i32) -> String {
 /// Groups, if this machine can keep its first two cores apart.
 fn with_two_cores(test: &str) -> Option<Groups> {
     let groups = Groups::new(test)?;
-    if !Path::new("/sys/fs/cgroup/cpuset").is_dir() || !cores_of(1).starts_with("0-") {
+    let controllers = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    let has_sets = Path::new("/sys/fs/cgroup/cpuset").is_dir() || controllers.contains("cpuset");
+    if !has_sets || !cores_of(1).starts_with("0-") {
         eprintln!("skipped: no sets of processors, or only one processor");
         return None;
     }
@@ -150,16 +152,21 @@ fn cores_are_shared_again_after_a_crash() {
         ..Limits::default()
     };
     groups.create("sharing.task", &Limits::default());
-    let shared = format!("/sys/fs/cgroup/cpuset/{}/shared/cpuset.cpus", groups.parent);
+    let sets = Path::new("/sys/fs/cgroup/cpuset").join(&groups.parent);
+    // Version 2 has one tree, and each group that shares has the set itself.
+    let (sets, sharing) = match sets.is_dir() {
+        true => (sets, "shared"),
+        false => (
+            Path::new("/sys/fs/cgroup").join(&groups.parent),
+            "sharing.task",
+        ),
+    };
+    let shared = sets.join(sharing).join("cpuset.cpus");
     let before = fs::read_to_string(&shared).unwrap();
     groups.create("pinned.task", &own);
     assert_ne!(fs::read_to_string(&shared).unwrap(), before);
     // What an agent leaves that dies right after the group went.
-    fs::remove_dir(format!(
-        "/sys/fs/cgroup/cpuset/{}/pinned.task",
-        groups.parent
-    ))
-    .unwrap();
+    fs::remove_dir(sets.join("pinned.task")).unwrap();
     assert_ne!(fs::read_to_string(&shared).unwrap(), before);
     let next = Cgroups::detect(&groups.parent).unwrap().unwrap();
     next.share_cores().unwrap();

@@ -8,7 +8,7 @@ use cgroups_rs::fs::memory::MemController;
 use cgroups_rs::fs::{Hierarchy, error::Error};
 use std::error::Error as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 impl Cgroups {
@@ -87,9 +87,13 @@ impl Cgroups {
         };
         fs::create_dir_all(&dir)?;
         let text = most.map_or_else(|| "max".to_owned(), |most| most.to_string());
-        match fs::write(dir.join("pids.max"), text) {
+        // The kernel makes these files and nobody else can: to ask for one that is not there is refused.
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(dir.join("pids.max"));
+        match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            written => written,
+            file => file?.write_all(text.as_bytes()),
         }
     }
 
