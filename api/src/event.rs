@@ -15,7 +15,7 @@ pub enum TaskEventDto {
     /// As its record has it.
     Shared(Arc<TaskEvent>),
     /// As an answer told it.
-    Read(TaskEventFields<'static>),
+    Read(Box<TaskEventFields<'static>>),
 }
 
 /// What is shown of an event.
@@ -65,14 +65,14 @@ impl TaskEventDto {
     pub fn fields(&self) -> TaskEventFields<'_> {
         match self {
             TaskEventDto::Shared(event) => TaskEventFields::of(event),
-            TaskEventDto::Read(fields) => fields.clone(),
+            TaskEventDto::Read(fields) => TaskEventFields::clone(fields),
         }
     }
 }
 
 impl From<TaskEventFields<'static>> for TaskEventDto {
     fn from(fields: TaskEventFields<'static>) -> TaskEventDto {
-        TaskEventDto::Read(fields)
+        TaskEventDto::Read(Box::new(fields))
     }
 }
 
