@@ -109,4 +109,12 @@ impl AllocStub {
     pub fn json(&self) -> serde_json::Result<Box<RawValue>> {
         to_raw_value(self)
     }
+
+    /// The same, at the end of a text.
+    ///
+    /// # Errors
+    /// None that can happen.
+    pub fn write_json(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(text, self)
+    }
 }

@@ -28,18 +28,17 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     .await?;
     let with_resources = params.flag("resources");
     let without_tasks = params.get("task_states").is_some() && !params.flag("task_states");
-    let json = json_of(&params, seen.value.len());
+    if !with_resources && !without_tasks && !params.pretty {
+        return answer::list_as(params, seen, token, move |allocs| text(&api, allocs)).await;
+    }
     answer::list(params, seen, token, move |alloc| {
-        if !with_resources && !without_tasks {
-            return Listed::Plain(stub(&api, alloc, json));
-        }
         let mut stub = AllocStub::from(alloc);
         tell_transfers(&mut stub, &api.settings.transfers);
         if without_tasks {
             stub.task_states.clear();
         }
         match with_resources {
-            false => Listed::Plain(Shown::Made(stub)),
+            false => Listed::Plain(stub),
             true => Listed::WithResources {
                 allocated_resources: AllocatedResources::of_alloc(alloc),
                 stub,
@@ -53,7 +52,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Listed {
-    Plain(Shown<AllocStub>),
+    Plain(AllocStub),
     #[serde(rename_all = "PascalCase")]
     WithResources {
         #[serde(flatten)]
@@ -62,27 +61,38 @@ enum Listed {
     },
 }
 
-/// What becomes of the JSON of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Json {
-    /// It is for people, and made with the answer.
-    Pretty,
-    /// One of so many that keeping them would only push others out.
-    Fresh,
-    /// It is kept.
-    Kept,
+/// Whether the JSON of these may be kept: not in the form for people, and not of so many that they would only push
+/// others out.
+fn may_keep(params: &Params, how_many: usize) -> bool {
+    !params.pretty && how_many <= MOST_OF_LIST
 }
 
-fn json_of(params: &Params, how_many: usize) -> Json {
-    match how_many {
-        _ if params.pretty => Json::Pretty,
-        0..=MOST_OF_LIST => Json::Kept,
-        _ => Json::Fresh,
+/// The JSON of these, of which nothing is kept if they are very many.
+fn text(api: &Api, allocs: &[AllocRecords]) -> Result<Vec<u8>, ApiError> {
+    if allocs.len() <= MOST_OF_LIST {
+        let stubs: Vec<_> = allocs.iter().map(|alloc| stub(api, alloc, true)).collect();
+        return answer::encode(false, &stubs, bytes_of(&stubs));
     }
+    let mut text = Vec::with_capacity(allocs.len() * USUAL_BYTES);
+    for alloc in allocs {
+        text.push(if text.is_empty() { b'[' } else { b',' });
+        let mut stub = AllocStub::from(alloc);
+        tell_transfers(&mut stub, &api.settings.transfers);
+        stub.write_json(&mut text).map_err(answer::not_encoded)?;
+    }
+    text.push(b']');
+    Ok(text)
+}
+
+/// How long the JSON of an allocation with one task is in a list, a little more than less.
+const USUAL_BYTES: usize = 3072;
+
+fn bytes_of(stubs: &[Shown<AllocStub>]) -> usize {
+    stubs.iter().map(|stub| stub.bytes() + 1).sum::<usize>() + 1
 }
 
 /// An allocation as lists show it. How much came of what is fetched for one is not in its records.
-fn stub(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<AllocStub> {
+fn stub(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<AllocStub> {
     let transfers = &api.settings.transfers;
     let made = || AllocStub::from(alloc);
     if transfers.of(alloc.alloc().id).is_some() {
@@ -90,15 +100,14 @@ fn stub(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<AllocStub> {
         tell_transfers(&mut stub, transfers);
         return Shown::Made(stub);
     }
-    match json {
-        Json::Pretty => Shown::Made(made()),
-        Json::Fresh => Shown::json(made(), AllocStub::json),
-        Json::Kept => api.rendered.show(Form::Stub, alloc, made, AllocStub::json),
+    match may_keep {
+        true => api.rendered.show(Form::Stub, alloc, made, AllocStub::json),
+        false => Shown::Made(made()),
     }
 }
 
 /// The same with its job.
-fn whole(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<Alloc> {
+fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
     let transfers = &api.settings.transfers;
     let made = || Alloc::of(alloc);
     if transfers.of(alloc.alloc().id).is_some() {
@@ -106,19 +115,18 @@ fn whole(api: &Api, alloc: &AllocRecords, json: Json) -> Shown<Alloc> {
         tell_transfers(&mut whole.stub, transfers);
         return Shown::Made(whole);
     }
-    match json {
-        Json::Pretty | Json::Fresh => Shown::Made(made()),
-        Json::Kept => api.rendered.show(Form::Whole, alloc, made, to_raw_value),
+    match may_keep {
+        true => api.rendered.show(Form::Whole, alloc, made, to_raw_value),
+        false => Shown::Made(made()),
     }
 }
 
 /// All of these allocations, as lists show them.
 pub(super) fn stubs(api: &Api, params: &Params, seen: &Indexed<Vec<AllocRecords>>) -> Answer {
-    let json = json_of(params, seen.value.len());
-    let stubs = seen.value.iter().map(|alloc| stub(api, alloc, json));
+    let may_keep = may_keep(params, seen.value.len());
+    let stubs = seen.value.iter().map(|alloc| stub(api, alloc, may_keep));
     let stubs: Vec<_> = stubs.collect();
-    let bytes: usize = stubs.iter().map(|stub| stub.bytes() + 1).sum();
-    answer::read_sized(params, seen.index, &stubs, bytes + 1)
+    answer::read_sized(params, seen.index, &stubs, bytes_of(&stubs))
 }
 
 /// Where a page of allocations may begin.
@@ -140,7 +148,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     .await?;
     match seen.value {
         Some(alloc) => {
-            let shown = whole(&api, &alloc, json_of(&params, 1));
+            let shown = whole(&api, &alloc, may_keep(&params, 1));
             answer::read(&params, seen.index, &shown)
         }
         None => Err(ApiError::not_found("alloc not found").at(seen.index)),

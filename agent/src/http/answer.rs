@@ -20,11 +20,14 @@ pub(super) fn json(params: &Params, value: &impl Serialize) -> Answer {
 }
 
 fn sized_json(params: &Params, value: &impl Serialize, bytes: usize) -> Answer {
-    let text = encode(params.pretty, value, bytes)?;
+    Ok(json_text(encode(params.pretty, value, bytes)?))
+}
+
+fn json_text(text: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(text));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    Ok(response)
+    response
 }
 
 /// A JSON answer out of the state.
@@ -54,10 +57,23 @@ pub(super) async fn list<T: Row + Send + 'static, D: Serialize>(
     token: impl Fn(&T) -> String + Send + 'static,
     shown: impl Fn(&T) -> D + Send + 'static,
 ) -> Answer {
+    let pretty = params.pretty;
+    let written = move |items: &[T]| encode(pretty, &Shown(items, shown), 0);
+    list_as(params, seen, token, written).await
+}
+
+/// The same, of which the JSON is made all at once.
+pub(super) async fn list_as<T: Row + Send + 'static>(
+    params: Params,
+    seen: Indexed<Vec<T>>,
+    token: impl Fn(&T) -> String + Send + 'static,
+    written: impl FnOnce(&[T]) -> Result<Vec<u8>, ApiError> + Send + 'static,
+) -> Answer {
     let is_long = seen.value.len() > FEW;
     let make = move || {
         let page = params.page(seen.value, token)?;
-        let mut response = read(&params, seen.index, &Shown(&page.items, shown))?;
+        let mut response = json_text(written(&page.items)?);
+        state_headers(response.headers_mut(), seen.index);
         if let Some(next) = page.next.and_then(|token| token.parse().ok()) {
             response.headers_mut().insert("x-nomad-nexttoken", next);
         }
@@ -104,7 +120,11 @@ pub(super) fn state_headers(headers: &mut HeaderMap, index: u64) {
     headers.insert("x-nomad-lastcontact", HeaderValue::from_static("0"));
 }
 
-fn encode(pretty: bool, value: &impl Serialize, bytes: usize) -> Result<Vec<u8>, ApiError> {
+pub(super) fn encode(
+    pretty: bool,
+    value: &impl Serialize,
+    bytes: usize,
+) -> Result<Vec<u8>, ApiError> {
     let mut text = Vec::with_capacity(bytes);
     let done = if pretty {
         let format = PrettyFormatter::with_indent(b"    ");
@@ -115,6 +135,11 @@ fn encode(pretty: bool, value: &impl Serialize, bytes: usize) -> Result<Vec<u8>,
     } else {
         serde_json::to_writer(&mut text, value)
     };
-    done.map_err(|error| ApiError::failed(format!("cannot encode the answer: {error}")))?;
+    done.map_err(not_encoded)?;
     Ok(text)
+}
+
+/// An answer has no JSON.
+pub(super) fn not_encoded(error: serde_json::Error) -> ApiError {
+    ApiError::failed(format!("cannot encode the answer: {error}"))
 }

@@ -32,26 +32,15 @@ pub(super) enum Form {
 pub(super) enum Shown<D> {
     /// In the form that the answer has.
     Made(D),
-    /// JSON that was made now.
-    Json(Box<RawValue>),
     /// JSON from before.
     Kept(Arc<RawValue>),
 }
 
 impl<D> Shown<D> {
-    /// As JSON, if there is no reason against it.
-    pub(super) fn json(made: D, json: fn(&D) -> serde_json::Result<Box<RawValue>>) -> Shown<D> {
-        match json(&made) {
-            Ok(json) => Shown::Json(json),
-            Err(_) => Shown::Made(made),
-        }
-    }
-
     /// How many bytes its JSON has, if that is known.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Shown::Made(_) => 0,
-            Shown::Json(json) => json.get().len(),
             Shown::Kept(json) => json.get().len(),
         }
     }
@@ -88,9 +77,9 @@ impl Rendered {
         {
             return Shown::Kept(text.json.clone());
         }
-        let json = match Shown::json(made(), json) {
-            Shown::Json(json) => json,
-            other => return other,
+        let made = made();
+        let Ok(json) = json(&made) else {
+            return Shown::Made(made);
         };
         let (of, json) = (alloc.clone(), Arc::<RawValue>::from(json));
         let text = Text {
