@@ -542,7 +542,7 @@ impl Agent {
             return;
         };
         let before = alloc.record().clone();
-        let had_remains = alloc.unclean;
+        let (had_remains, was_gone) = (alloc.unclean, alloc.is_gone());
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         if before.of_servers {
             self.note_services(now, id);
@@ -571,8 +571,11 @@ impl Agent {
                 self.note_placed(now, id);
             }
         }
-        if gone || concerns_job {
-            self.alloc_changed(now, &before, gone);
+        match gone {
+            true if was_gone => self.directory_removed(now, &before),
+            true => self.alloc_gone(now, &before),
+            false if concerns_job => self.alloc_changed(now, &before),
+            false => {}
         }
     }
 

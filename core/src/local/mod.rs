@@ -13,7 +13,7 @@ use crate::model::placement::PlacementFailure;
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::namespace::NamespaceRecord;
-use crate::store::record::JobRecord;
+use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Timestamp};
 
 /// How many evaluations are kept of each job for people.
@@ -78,6 +78,17 @@ pub struct Progress {
 }
 
 impl Local {
+    /// An allocation is there no more. Returns whether its job has none now.
+    pub fn forget_alloc(&mut self, alloc: &AllocRecord) -> bool {
+        if let Some(of_job) = self.allocs.get_mut(&alloc.job) {
+            of_job.remove(&alloc.id);
+            if of_job.is_empty() {
+                self.allocs.remove(&alloc.job);
+            }
+        }
+        !self.allocs.contains_key(&alloc.job)
+    }
+
     /// A job has to be looked at.
     pub fn mark(&mut self, key: &JobKey) {
         let record = self.jobs.get(key);

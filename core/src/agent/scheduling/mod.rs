@@ -139,22 +139,37 @@ impl Agent {
         })
     }
 
-    /// An allocation's status or health changed, or it is gone.
-    pub(super) fn alloc_changed(&mut self, now: Now, alloc: &AllocRecord, gone: bool) {
-        if alloc.of_servers {
-            return self.local.mark_blocked();
-        }
-        self.expect_garbage(now);
-        self.node_life.alloc_changed();
-        let key = &alloc.job;
-        if gone && let Some(of_job) = self.local.allocs.get_mut(key) {
-            of_job.remove(&alloc.id);
-            if of_job.is_empty() {
-                self.local.allocs.remove(key);
-            }
-        }
-        self.local.mark(key);
+    /// An allocation's status or health changed.
+    pub(super) fn alloc_changed(&mut self, now: Now, alloc: &AllocRecord) {
         // A place that was missing may be free now.
         self.local.mark_blocked();
+        if !alloc.of_servers {
+            self.expect_garbage(now);
+            self.node_life.alloc_changed();
+            self.local.mark(&alloc.job);
+        }
+    }
+
+    /// It is there no more.
+    pub(super) fn alloc_gone(&mut self, now: Now, alloc: &AllocRecord) {
+        self.local.forget_alloc(alloc);
+        self.alloc_changed(now, alloc);
+    }
+
+    /// The directory is removed of one that held nothing else any more. Of very many copies each is removed in its
+    /// turn: the job is only planned again if this one was in the place of its copy.
+    pub(super) fn directory_removed(&mut self, now: Now, alloc: &AllocRecord) {
+        let is_last = self.local.forget_alloc(alloc);
+        let record = self.local.jobs.get(&alloc.job);
+        let done = record.is_some_and(|record| record.done.contains(&alloc.group, alloc.index));
+        let next = alloc.next.and_then(|next| self.allocs.get(&next));
+        let was_replaced = next.is_some_and(|next| next.record().canary == alloc.canary);
+        if is_last || !(done || was_replaced) || alloc.of_servers {
+            return self.alloc_changed(now, alloc);
+        }
+        // A disk that is too full wants the next one removed.
+        self.collect_due = true;
+        self.expect_garbage(now);
+        self.node_life.alloc_changed();
     }
 }
