@@ -6,7 +6,7 @@ use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, group, job, task};
+use drover_sim_tests::build::{EVER, TaskWords, group, job, task};
 use drover_sim_tests::for_seeds_on;
 use drover_sim_tests::inspect::{Inspect, SOON};
 
@@ -115,6 +115,31 @@ fn memory_of_two_preempted_allocs_is_awaited() {
         sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
         let alone = sim.living("one") + sim.living("two") == 0;
         sim.expect_that(alone, "nothing of the two lives")?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn memory_of_whoever_ends_first_is_enough() {
+    for_seeds_on(SMALL, 60, |sim| {
+        let mut slow = wants("slow", 50, 10, 400);
+        let task = &mut slow.task_groups[0].tasks[0];
+        *task = task.clone().with("kill_after", EVER);
+        task.kill_timeout = Some(Span::secs(600));
+        sim.register(&slow);
+        let mut short = wants("short", 50, 10, 400);
+        short.job_type = JobType::Batch;
+        let task = &mut short.task_groups[0].tasks[0];
+        *task = task.clone().ends("10s", 0);
+        sim.register(&short);
+        let both = |sim: &Sim| sim.runs("slow", "slow") && sim.runs("short", "short");
+        sim.until(SOON, both)?;
+        sim.deregister("slow", false);
+        sim.register(&wants("next", 50, 10, 500));
+        sim.until(Span::secs(300), |sim| sim.runs("next", "next"))?;
+        // In the world of seed 0 nothing takes its time, so the end of the short one comes first.
+        let first = sim.seed() > 0 || sim.living("slow") == 1;
+        sim.expect_that(first, "the one that is to end lives")?;
         sim.converge()
     });
 }
