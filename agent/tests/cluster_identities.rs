@@ -12,13 +12,12 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use support::nomad::{Nomad, job, node_of};
-use support::{Lone, TIMEOUT, files_with};
+use support::{Lone, files_with, until};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -26,18 +25,6 @@ const SECOND: i64 = 1_000_000_000;
 fn part(token: &str, nth: usize) -> Value {
     let text = token.split('.').nth(nth).unwrap();
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap()
-}
-
-#[track_caller]
-fn until<T>(found: impl Fn() -> Option<T>) -> T {
-    let until = Instant::now() + TIMEOUT;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "it never was so");
-        std::thread::yield_now();
-    }
 }
 
 /// A job whose task tells its tokens, and of each signal.

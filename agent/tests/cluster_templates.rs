@@ -11,11 +11,10 @@
 mod support;
 
 use std::fs;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use support::nomad::{Nomad, job, node_of};
-use support::{Lone, TIMEOUT};
+use support::{Lone, until};
 
 impl Nomad {
     /// Sets the only item of a variable.
@@ -23,18 +22,6 @@ impl Nomad {
         let body = json!({ "Path": path, "Items": { "value": value } }).to_string();
         let put = self.ask("PUT", &format!("/v1/var/{path}"), &body);
         assert!(put.is_some(), "{path}");
-    }
-}
-
-#[track_caller]
-fn until<T>(found: impl Fn() -> Option<T>) -> T {
-    let until = Instant::now() + TIMEOUT;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "it never was so");
-        std::thread::yield_now();
     }
 }
 

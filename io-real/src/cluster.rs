@@ -48,6 +48,10 @@ impl fmt::Display for Unanswered {
     }
 }
 
+/// Why nothing can be asked for a task that servers placed.
+pub(crate) const NO_SERVERS: &str =
+    "the servers that placed the task are not this agent's any more";
+
 /// What servers do for the tasks that they placed on this node.
 pub trait ServeTasks: Send + Sync {
     /// Signs these identities of a task: a token for each name.

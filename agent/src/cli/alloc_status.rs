@@ -261,8 +261,10 @@ fn print_task(
     }
     cx.screen
         .print_line(&format!("Task Events:\n{}\n", times_of(&state)))?;
-    cx.screen
-        .print_line(&format!("Recent Events:\n{}", events(&state)))
+    cx.screen.print_line(&format!(
+        "Recent Events:\n{}",
+        event_table(state.events.iter().rev())
+    ))
 }
 
 /// What only the driver knows of a task's network.
@@ -295,22 +297,16 @@ fn times_of(state: &TaskStateDto) -> String {
     ])
 }
 
-/// Over the columns of events.
-pub(super) const EVENT_HEADER: [&str; 3] = ["Time", "Type", "Description"];
-
-/// An event as a table shows it.
-pub(super) fn event_row(event: &TaskEventDto) -> [String; 3] {
-    let event = event.fields();
-    let time = times::to_seconds(drover_core::time::Timestamp(event.time));
-    [
-        time,
-        event.kind.into_owned(),
-        event.display_message.into_owned(),
-    ]
-}
-
-/// The events, newest first.
-fn events(state: &TaskStateDto) -> String {
-    let rows = state.events.iter().rev().map(event_row);
-    table(EVENT_HEADER, rows)
+/// A table of events.
+pub(super) fn event_table<'a>(events: impl Iterator<Item = &'a TaskEventDto>) -> String {
+    let rows = events.map(|event| {
+        let event = event.fields();
+        let time = times::to_seconds(drover_core::time::Timestamp(event.time));
+        [
+            time,
+            event.kind.into_owned(),
+            event.display_message.into_owned(),
+        ]
+    });
+    table(["Time", "Type", "Description"], rows)
 }

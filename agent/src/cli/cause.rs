@@ -4,7 +4,7 @@
 use hyper::Method;
 
 use super::alloc_checks;
-use super::alloc_status::{EVENT_HEADER, event_row};
+use super::alloc_status::event_table;
 use super::client::whole;
 use super::context::Context;
 use super::failure::Failure;
@@ -101,8 +101,7 @@ async fn show_task(
         if state.failed { " and failed" } else { "" },
     ))?;
     let first = state.events.len().saturating_sub(EVENTS);
-    let rows = state.events.iter().skip(first).map(event_row);
-    let events = table(EVENT_HEADER, rows);
+    let events = event_table(state.events.iter().skip(first));
     cx.screen.print_line(&events)?;
     let lines = last_lines(cx, alloc, task).await;
     if !lines.is_empty() {

@@ -181,7 +181,6 @@ async fn allocation_is_stopped_without_shutdown_delay() {
     assert_eq!(shown["ClientStatus"], "complete");
 }
 
-/// As Nomad has it, whose command line waits for allocations that are wanted.
 /// What is wanted of each allocation of a job.
 async fn wanted(rig: &Rig, job: &str) -> Vec<Value> {
     let allocs = json_of(rig, &["job", "allocs", "-json", job]).await;
@@ -189,6 +188,7 @@ async fn wanted(rig: &Rig, job: &str) -> Vec<Value> {
     allocs.map(|alloc| alloc["DesiredStatus"].clone()).collect()
 }
 
+/// As Nomad has it, whose command line waits for allocations that are wanted.
 #[tokio::test]
 async fn replaced_failed_allocation_is_not_wanted_any_more() {
     let rig = Rig::start().await;

@@ -32,8 +32,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         return answer::list_as(params, seen, token, move |allocs| text(&api, allocs)).await;
     }
     answer::list(params, seen, token, move |alloc| {
-        let mut stub = AllocStub::from(alloc);
-        tell_transfers(&mut stub, &api.settings.transfers);
+        let mut stub = stub(&api, alloc);
         if without_tasks {
             stub.task_states.clear();
         }
@@ -61,23 +60,18 @@ enum Listed {
     },
 }
 
-/// Whether the JSON of these may be kept: not in the form for people, and not of so many that they would only push
-/// others out.
-fn may_keep(params: &Params, how_many: usize) -> bool {
-    !params.pretty && how_many <= MOST_OF_LIST
-}
-
-/// The JSON of these, of which nothing is kept if they are very many.
+/// The JSON of these as lists show them. It is kept of each, unless they are so many that they would only push others
+/// out.
 fn text(api: &Api, allocs: &[AllocRecords]) -> Result<Vec<u8>, ApiError> {
     if allocs.len() <= MOST_OF_LIST {
-        let stubs: Vec<_> = allocs.iter().map(|alloc| stub(api, alloc, true)).collect();
-        return answer::encode(false, &stubs, bytes_of(&stubs));
+        let stubs: Vec<_> = allocs.iter().map(|alloc| kept_stub(api, alloc)).collect();
+        let bytes: usize = stubs.iter().map(|stub| stub.bytes() + 1).sum();
+        return answer::encode(false, &stubs, bytes + 1);
     }
     let mut text = Vec::with_capacity(allocs.len() * USUAL_BYTES);
     for alloc in allocs {
         text.push(if text.is_empty() { b'[' } else { b',' });
-        let mut stub = AllocStub::from(alloc);
-        tell_transfers(&mut stub, &api.settings.transfers);
+        let stub = stub(api, alloc);
         stub.write_json(&mut text).map_err(answer::not_encoded)?;
     }
     text.push(b']');
@@ -87,26 +81,23 @@ fn text(api: &Api, allocs: &[AllocRecords]) -> Result<Vec<u8>, ApiError> {
 /// How long the JSON of an allocation with one task is in a list, a little more than less.
 const USUAL_BYTES: usize = 3072;
 
-fn bytes_of(stubs: &[Shown<AllocStub>]) -> usize {
-    stubs.iter().map(|stub| stub.bytes() + 1).sum::<usize>() + 1
+/// An allocation as lists show it.
+fn stub(api: &Api, alloc: &AllocRecords) -> AllocStub {
+    let mut stub = AllocStub::from(alloc);
+    tell_transfers(&mut stub, &api.settings.transfers);
+    stub
 }
 
-/// An allocation as lists show it. How much came of what is fetched for one is not in its records.
-fn stub(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<AllocStub> {
-    let transfers = &api.settings.transfers;
+/// The same, by what is kept of it. How much came of what is fetched for one is not in its records.
+fn kept_stub(api: &Api, alloc: &AllocRecords) -> Shown<AllocStub> {
+    if api.settings.transfers.of(alloc.alloc().id).is_some() {
+        return Shown::Made(stub(api, alloc));
+    }
     let made = || AllocStub::from(alloc);
-    if transfers.of(alloc.alloc().id).is_some() {
-        let mut stub = made();
-        tell_transfers(&mut stub, transfers);
-        return Shown::Made(stub);
-    }
-    match may_keep {
-        true => api.rendered.show(Form::Stub, alloc, made, AllocStub::json),
-        false => Shown::Made(made()),
-    }
+    api.rendered.show(Form::Stub, alloc, made, AllocStub::json)
 }
 
-/// The same with its job.
+/// An allocation with its job. In the form for people nothing is kept.
 fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
     let transfers = &api.settings.transfers;
     let made = || Alloc::of(alloc);
@@ -123,10 +114,11 @@ fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
 
 /// All of these allocations, as lists show them.
 pub(super) fn stubs(api: &Api, params: &Params, seen: &Indexed<Vec<AllocRecords>>) -> Answer {
-    let may_keep = may_keep(params, seen.value.len());
-    let stubs = seen.value.iter().map(|alloc| stub(api, alloc, may_keep));
-    let stubs: Vec<_> = stubs.collect();
-    answer::read_sized(params, seen.index, &stubs, bytes_of(&stubs))
+    if params.pretty {
+        let stubs = seen.value.iter().map(|alloc| stub(api, alloc));
+        return answer::read(params, seen.index, &stubs.collect::<Vec<_>>());
+    }
+    Ok(answer::read_text(seen.index, text(api, &seen.value)?))
 }
 
 /// Where a page of allocations may begin.
@@ -148,7 +140,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     .await?;
     match seen.value {
         Some(alloc) => {
-            let shown = whole(&api, &alloc, may_keep(&params, 1));
+            let shown = whole(&api, &alloc, !params.pretty);
             answer::read(&params, seen.index, &shown)
         }
         None => Err(ApiError::not_found("alloc not found").at(seen.index)),

@@ -16,11 +16,7 @@ pub(super) type Answer = Result<Response, ApiError>;
 
 /// A JSON answer that has nothing to do with the state.
 pub(super) fn json(params: &Params, value: &impl Serialize) -> Answer {
-    sized_json(params, value, 0)
-}
-
-fn sized_json(params: &Params, value: &impl Serialize, bytes: usize) -> Answer {
-    Ok(json_text(encode(params.pretty, value, bytes)?))
+    Ok(json_text(encode(params.pretty, value, 0)?))
 }
 
 fn json_text(text: Vec<u8>) -> Response {
@@ -32,21 +28,14 @@ fn json_text(text: Vec<u8>) -> Response {
 
 /// A JSON answer out of the state.
 pub(super) fn read(params: &Params, index: u64, value: &impl Serialize) -> Answer {
-    let mut response = json(params, value)?;
-    state_headers(response.headers_mut(), index);
-    Ok(response)
+    Ok(read_text(index, encode(params.pretty, value, 0)?))
 }
 
-/// The same, of about so many bytes: it is not moved while it grows.
-pub(super) fn read_sized(
-    params: &Params,
-    index: u64,
-    value: &impl Serialize,
-    bytes: usize,
-) -> Answer {
-    let mut response = sized_json(params, value, bytes)?;
+/// The same, of JSON that is made already.
+pub(super) fn read_text(index: u64, text: Vec<u8>) -> Response {
+    let mut response = json_text(text);
     state_headers(response.headers_mut(), index);
-    Ok(response)
+    response
 }
 
 /// The page of a list that is asked for, of what the filter takes. It is made on a thread where that delays
@@ -72,8 +61,7 @@ pub(super) async fn list_as<T: Row + Send + 'static>(
     let is_long = seen.value.len() > FEW;
     let make = move || {
         let page = params.page(seen.value, token)?;
-        let mut response = json_text(written(&page.items)?);
-        state_headers(response.headers_mut(), seen.index);
+        let mut response = read_text(seen.index, written(&page.items)?);
         if let Some(next) = page.next.and_then(|token| token.parse().ok()) {
             response.headers_mut().insert("x-nomad-nexttoken", next);
         }
@@ -120,6 +108,7 @@ pub(super) fn state_headers(headers: &mut HeaderMap, index: u64) {
     headers.insert("x-nomad-lastcontact", HeaderValue::from_static("0"));
 }
 
+/// JSON of about so many bytes: it is not moved while it grows up to them.
 pub(super) fn encode(
     pretty: bool,
     value: &impl Serialize,

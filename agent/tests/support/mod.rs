@@ -116,6 +116,19 @@ impl Agent {
     }
 }
 
+/// Looks again and again until something is found.
+#[track_caller]
+pub(crate) fn until<T>(found: impl Fn() -> Option<T>) -> T {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "it never was so");
+        std::thread::yield_now();
+    }
+}
+
 impl Drop for Agent {
     fn drop(&mut self) {
         // Gone already, in most tests.

@@ -10,10 +10,8 @@ use super::Agent;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::claims::Ungranted;
 use crate::ids::{AllocId, JobKey, TaskKey};
-use crate::model::authority::Authority;
 use crate::model::task::Stage;
 use crate::op::Op;
-use crate::task::hooks::identity::Identity;
 use crate::task::hooks::wait_for::WaitFor;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::time::Instant;
@@ -331,7 +329,7 @@ pub(super) fn of_task(task: &TaskRunner) -> Option<TaskWait> {
         TaskPhase::Preparing(_) if task.prestart_hook() == Some(WaitFor::NAME) => {
             Some(TaskWait::Services)
         }
-        TaskPhase::Preparing(_) if awaits_signing(task) => Some(TaskWait::Identities),
+        TaskPhase::Preparing(_) if task.awaits_signing() => Some(TaskWait::Identities),
         TaskPhase::Preparing(_) => Some(TaskWait::Prestart),
         TaskPhase::Starting(_) => Some(TaskWait::Start),
         TaskPhase::Recovering(_) => Some(TaskWait::Recovery),
@@ -343,10 +341,4 @@ pub(super) fn of_task(task: &TaskRunner) -> Option<TaskWait> {
         TaskPhase::Dead(_) if task.has_remains() => Some(TaskWait::Destroy),
         TaskPhase::Running | TaskPhase::Dead(_) => None,
     }
-}
-
-/// Whether the next thing that it needs is signed by servers.
-fn awaits_signing(task: &TaskRunner) -> bool {
-    let is_of_servers = task.spec().authority == Authority::Servers;
-    is_of_servers && task.prestart_hook() == Some(Identity::NAME)
 }

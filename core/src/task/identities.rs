@@ -116,6 +116,12 @@ impl TaskRunner {
         self.hook_work_within(cx, hook, work, limit)
     }
 
+    /// Whether the next thing that its start needs is signed by servers.
+    pub(crate) fn awaits_signing(&self) -> bool {
+        let is_of_servers = self.spec.authority == Authority::Servers;
+        is_of_servers && self.prestart_hook() == Some(hooks::identity::Identity::NAME)
+    }
+
     /// Whether servers did not sign the tokens of this start, and are not to be asked again yet.
     pub(crate) fn signs_later(&self, cx: &Cx<'_>) -> bool {
         self.identities.again.is_some_and(|it| cx.now.at < it.at)
@@ -124,8 +130,7 @@ impl TaskRunner {
     /// Servers did not sign the tokens of a start: they are asked again after a while, for as long as that takes.
     /// `false` if it is something else that failed, or for good.
     pub(super) fn signs_again(&mut self, cx: &mut Cx<'_>, op: Op, failure: &Failure) -> bool {
-        let is_signing = self.prestart_hook() == Some(hooks::identity::Identity::NAME)
-            && self.spec.authority == Authority::Servers;
+        let is_signing = self.awaits_signing();
         let Phase::Preparing(pipeline) = &mut self.phase else {
             return false;
         };

@@ -11,6 +11,7 @@ use drover_core::work::Issuing;
 
 use super::{Answer, Hooks, Of, Work};
 use crate::clock;
+use crate::cluster::NO_SERVERS;
 
 impl Work for Arc<Issuing> {
     fn begin(&self, hooks: &Hooks, of: &Of) {
@@ -53,8 +54,7 @@ async fn signed(
     let key = of.key();
     let key = key.map_err(|error| Failure::fatal(error.to_string()))?;
     let Some(servers) = &hooks.servers else {
-        let why = "the servers that placed the task are not this agent's any more";
-        return Err(Failure::fatal(why));
+        return Err(Failure::fatal(NO_SERVERS));
     };
     let cancel = hooks.signing.begin(of.op);
     let names: Vec<String> = asked.identities.iter().map(|it| it.name.clone()).collect();

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::known::{Known, News};
 use super::source::Asked;
-use crate::cluster::{Answered as Told, ServeTasks, Unanswered};
+use crate::cluster::{Answered as Told, NO_SERVERS, ServeTasks, Unanswered};
 use crate::facts;
 
 /// So much is asked for one task at most.
@@ -173,10 +173,8 @@ impl Asker {
     }
 
     async fn ask(&self, need: &Need, after: u64) -> Result<Told, Unanswered> {
-        let servers = self.servers.as_ref().ok_or_else(|| {
-            let why = "the servers that placed the task are not this agent's any more";
-            Unanswered::Failed(why.to_owned())
-        })?;
+        let servers = self.servers.as_ref();
+        let servers = servers.ok_or_else(|| Unanswered::Failed(NO_SERVERS.to_owned()))?;
         let token = self.token(&**servers).await?;
         servers.answer(&token, &self.namespace, need, after).await
     }
