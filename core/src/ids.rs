@@ -23,12 +23,15 @@ impl fmt::Display for NotAUuid {
 impl core::error::Error for NotAUuid {}
 
 fn write_uuid(value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = value.to_be_bytes();
-    write!(
-        f,
-        "{a:02x}{b:02x}{c:02x}{d:02x}-{e:02x}{g:02x}-{h:02x}{i:02x}-{j:02x}{k:02x}-"
-    )?;
-    write!(f, "{l:02x}{m:02x}{n:02x}{o:02x}{p:02x}{q:02x}")
+    let mut text = [b'-'; 36];
+    let places = text.iter_mut().enumerate();
+    let places = places.filter(|(at, _)| !matches!(at, 8 | 13 | 18 | 23));
+    for (nth, (_, place)) in places.enumerate() {
+        // The highest four bits first.
+        let digit = (value >> (124 - 4 * nth)) & 0xf;
+        *place = b"0123456789abcdef"[digit as usize];
+    }
+    f.write_str(core::str::from_utf8(&text).map_err(|_| fmt::Error)?)
 }
 
 fn parse_uuid(text: &str) -> Result<u128, NotAUuid> {
