@@ -1,9 +1,10 @@
 //! Checks of services: when each runs, what its answer means, and what follows.
 //!
 //! A check runs while a task that it is about runs and nobody ends that: the first time after half its interval,
-//! then each interval after the last run began, and never twice at once. Each new start of such a task begins it
-//! anew: as pending, with no failures counted, and with the grace of its restarts ahead. So no answer counts for
-//! another launch, and an agent that begins restarts nobody for what an earlier agent saw.
+//! then each interval after the last run began, and never twice at once. Checks of one interval that are due at about
+//! the same time run together. Each new start of such a task begins it anew: as pending, with no failures counted, and
+//! with the grace of its restarts ahead. So no answer counts for another launch, and an agent that begins restarts
+//! nobody for what an earlier agent saw.
 //!
 //! Nothing of it is remembered and no result raises the index: what follows from results (an allocation's health,
 //! a restart) is remembered where it belongs.

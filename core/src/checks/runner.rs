@@ -188,7 +188,7 @@ impl CheckRunner {
             launches,
             since: now,
             target,
-            next: Next::At(now + first),
+            next: Next::At(together(now + first, self.spec.check.interval)),
         });
     }
 
@@ -246,7 +246,8 @@ impl CheckRunner {
             Next::Answer { began, .. } => began,
             Next::At(_) => now.at,
         };
-        watch.next = Next::At((began + self.spec.check.interval).max(now.at));
+        let interval = self.spec.check.interval;
+        watch.next = Next::At(together(began + interval, interval).max(now.at));
         self.last = Some(LastResult {
             at: now.wall,
             code: judgement.code,
@@ -374,6 +375,13 @@ impl CheckRunner {
             (None, line) => line.to_owned(),
         })
     }
+}
+
+/// The moment at which checks of this interval go that are due then: up to a thirty-second of the interval earlier.
+/// Many checks wake the machine a few times, and not each of them.
+fn together(due: Instant, interval: Span) -> Instant {
+    let step = u64::try_from(interval.0 / 32).unwrap_or(0).max(1);
+    Instant(due.0 - due.0 % step)
 }
 
 #[cfg(test)]
