@@ -1,5 +1,7 @@
 //! Points and lengths of time as people and programs read them. Everything is in UTC.
 
+use drover_api::civil;
+pub use drover_api::to_nanos;
 use drover_core::time::{SECOND, Span, Timestamp};
 
 const DAY: i64 = 24 * 3600;
@@ -19,16 +21,6 @@ pub fn to_seconds(time: Timestamp) -> String {
 /// The time of day in UTC, as `10:20:30`.
 pub fn clock(time: Timestamp) -> String {
     civil(time).strftime("%H:%M:%S").to_string()
-}
-
-/// `2026-11-21T04:43:17.364225901Z`, without trailing zeros of the fraction.
-pub fn to_nanos(time: Timestamp) -> String {
-    civil(time).to_string()
-}
-
-fn civil(time: Timestamp) -> jiff::Timestamp {
-    // Every number of nanoseconds that fits is within the calendar.
-    jiff::Timestamp::from_nanosecond(time.0.into()).unwrap_or_default()
 }
 
 /// Reads what [`to_nanos`] and [`to_seconds`] write.

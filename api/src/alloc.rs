@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::{DriverNetwork, TaskState};
+use drover_core::store::record::AllocRecord;
+use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
 use crate::event::TaskEventDto;
+use crate::records::AllocRecords;
+use crate::times;
 
 /// An allocation in a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -101,20 +106,94 @@ pub struct DriverNetworkDto {
     pub port_map: BTreeMap<String, u16>,
 }
 
-impl AllocStub {
-    /// Its JSON.
-    ///
-    /// # Errors
-    /// None that can happen: every field has a form in JSON.
-    pub fn json(&self) -> serde_json::Result<Box<RawValue>> {
-        to_raw_value(self)
+/// An allocation as lists show it.
+impl From<&AllocRecords> for AllocStub {
+    fn from(alloc: &AllocRecords) -> AllocStub {
+        let record = alloc.alloc();
+        let preempted: Vec<String> = alloc.preempted.iter().map(ToString::to_string).collect();
+        let id = |id: Option<_>| id.map(|id: AllocId| id.to_string());
+        let (desired, why) = alloc.desired();
+        AllocStub {
+            id: record.id.to_string(),
+            eval_id: record.eval.to_string(),
+            name: record.name.to_string(),
+            namespace: record.job.namespace.to_string(),
+            node_id: alloc.node.id.to_string(),
+            node_name: alloc.node.name.clone(),
+            job_id: record.job.id.to_string(),
+            job_type: alloc.job.job_type.as_str().to_owned(),
+            job_version: record.job_version,
+            task_group: record.group.to_string(),
+            desired_status: desired.as_str().to_owned(),
+            desired_description: why.to_owned(),
+            desired_transition: desired_transition(record),
+            client_status: record.status.as_str().to_owned(),
+            client_description: alloc.description().to_owned(),
+            task_states: (alloc.tasks())
+                .map(|(task, known, network)| (task.to_string(), state(known, network)))
+                .collect(),
+            deployment_status: deployment_status(record),
+            deployment_id: record
+                .deployment
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
+            followup_eval_id: String::new(),
+            reschedule_tracker: None,
+            previous_allocation: id(record.previous).unwrap_or_default(),
+            next_allocation: id(record.next).unwrap_or_default(),
+            preempted_allocations: (!preempted.is_empty()).then_some(preempted),
+            preempted_by_allocation: id(record.preempted_by).unwrap_or_default(),
+            create_index: record.create_index,
+            modify_index: record.modify_index,
+            create_time: record.create_time.0,
+            modify_time: record.modify_time.0,
+        }
     }
+}
 
-    /// The same, at the end of a text.
-    ///
-    /// # Errors
-    /// None that can happen.
-    pub fn write_json(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(text, self)
+/// What the node wants of it beside what is told of all.
+pub(crate) fn desired_transition(record: &AllocRecord) -> DesiredTransition {
+    DesiredTransition {
+        migrate: record.drained.then_some(true),
+        no_shutdown_delay: record.skip_shutdown_delay.then_some(true),
+        ..DesiredTransition::default()
+    }
+}
+
+pub(crate) fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
+    if record.health.is_none() && !record.canary {
+        return None;
+    }
+    let timestamp = record.health.map(|health| health.timestamp);
+    Some(AllocDeployment {
+        healthy: record.health.map(|health| health.healthy),
+        timestamp: times::to_nanos(timestamp.unwrap_or_default()),
+        canary: record.canary,
+        modify_index: record.modify_index,
+    })
+}
+
+pub(crate) fn driver_network(known: &DriverNetwork) -> DriverNetworkDto {
+    DriverNetworkDto {
+        ip: known.ip.clone(),
+        auto_advertise: known.auto_advertise,
+        port_map: known.port_map.clone(),
+    }
+}
+
+fn state(state: &TaskState, network: Option<&DriverNetwork>) -> TaskStateDto {
+    let time = |time: Option<Timestamp>| time.map(times::to_nanos);
+    TaskStateDto {
+        state: state.state.as_str().to_owned(),
+        failed: state.failed,
+        restarts: state.restarts,
+        last_restart: time(state.last_restart),
+        started_at: time(state.started_at),
+        finished_at: time(state.finished_at),
+        paused: String::new(),
+        events: (state.events.iter().cloned())
+            .map(TaskEventDto::Shared)
+            .collect(),
+        driver_network: network.map(driver_network),
     }
 }

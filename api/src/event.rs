@@ -86,7 +86,7 @@ impl Serialize for TaskEventDto {
 }
 
 impl<'a> TaskEventFields<'a> {
-    fn of(event: &'a TaskEvent) -> TaskEventFields<'a> {
+    pub(crate) fn of(event: &'a TaskEvent) -> TaskEventFields<'a> {
         let details = &event.details;
         let number = |name| {
             let text = details.get(name);

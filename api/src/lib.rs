@@ -6,6 +6,12 @@
 
 mod alloc;
 mod event;
+mod listed;
+mod object;
+mod records;
+mod times;
 
 pub use alloc::{AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, TaskStateDto};
 pub use event::{OldEvent, TaskEventDto, TaskEventFields};
+pub use records::{AllocRecords, NodeNames};
+pub use times::{civil, to_nanos};

@@ -6,15 +6,17 @@ use axum::extract::{Path, State};
 use drover_core::agent::requests::StopAlloc;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
+use drover_core::model::alloc::ClientStatus;
 use serde::Serialize;
 use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::Api;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{Alloc, AllocStub, AllocatedResources, tell_transfers};
+use super::dto::{Alloc, AllocStub, AllocatedResources, how_far};
 use super::errors::ApiError;
+use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{self, AllocRecords, NodeNames};
 use super::rendered::{Form, MOST_OF_LIST, Shown};
@@ -29,9 +31,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let with_resources = params.flag("resources");
     let without_tasks = params.get("task_states").is_some() && !params.flag("task_states");
     if !with_resources && !without_tasks && !params.pretty {
-        return answer::list_as(params, seen, token, move |allocs| text(&api, allocs)).await;
+        return list::list_as(params, seen, token, move |count| written(api, count)).await;
     }
-    answer::list(params, seen, token, move |alloc| {
+    list::list(params, seen, token, move |alloc| {
         let mut stub = stub(&api, alloc);
         if without_tasks {
             stub.task_states.clear();
@@ -60,50 +62,76 @@ enum Listed {
     },
 }
 
-/// The JSON of these as lists show them. It is kept of each, unless they are so many that they would only push others
-/// out.
-fn text(api: &Api, allocs: &[AllocRecords]) -> Result<Vec<u8>, ApiError> {
-    if allocs.len() <= MOST_OF_LIST {
-        let stubs: Vec<_> = allocs.iter().map(|alloc| kept_stub(api, alloc)).collect();
-        let bytes: usize = stubs.iter().map(|stub| stub.bytes() + 1).sum();
-        return answer::encode(false, &stubs, bytes + 1);
+/// How so many are written in a list. The JSON of each is kept, unless they are so many that they would only push
+/// others out.
+fn written(
+    api: Api,
+    count: usize,
+) -> impl Fn(&AllocRecords, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync {
+    let may_keep = count <= MOST_OF_LIST;
+    move |alloc, text| {
+        match may_keep {
+            true => write_kept(&api, alloc, text),
+            false => write(&api, alloc, text),
+        }
+        Ok(())
     }
-    let mut text = Vec::with_capacity(allocs.len() * USUAL_BYTES);
-    for alloc in allocs {
-        text.push(if text.is_empty() { b'[' } else { b',' });
-        let stub = stub(api, alloc);
-        stub.write_json(&mut text).map_err(answer::not_encoded)?;
-    }
-    text.push(b']');
-    Ok(text)
 }
 
-/// How long the JSON of an allocation with one task is in a list, a little more than less.
-const USUAL_BYTES: usize = 3072;
+/// Its JSON at the end of a text.
+fn write(api: &Api, alloc: &AllocRecords, text: &mut Vec<u8>) {
+    let fetched = fetched(api, alloc);
+    let description = fetched.as_deref();
+    alloc.write_stub(description.unwrap_or(alloc.description()), text);
+}
+
+/// The same, by what is kept of it.
+fn write_kept(api: &Api, alloc: &AllocRecords, text: &mut Vec<u8>) {
+    // How much came of what is fetched for one is not in its records.
+    if let Some(description) = fetched(api, alloc) {
+        return alloc.write_stub(&description, text);
+    }
+    if let Some(json) = api.rendered.kept(Form::Stub, alloc) {
+        return text.extend_from_slice(json.get().as_bytes());
+    }
+    let mut own = Vec::new();
+    alloc.write_stub(alloc.description(), &mut own);
+    text.extend_from_slice(&own);
+    let json = String::from_utf8(own).ok();
+    if let Some(json) = json.and_then(|json| RawValue::from_string(json).ok()) {
+        api.rendered.keep(Form::Stub, alloc, json);
+    }
+}
+
+/// What is said of an allocation's status while something is fetched for it: how much of that came.
+fn fetched(api: &Api, alloc: &AllocRecords) -> Option<String> {
+    let how_far = how_far(api.settings.transfers.of(alloc.alloc().id)?);
+    Some(match (alloc.alloc().status, alloc.description()) {
+        (ClientStatus::Pending, NOT_STARTED) => {
+            format!("Fetching what its tasks need: {how_far}")
+        }
+        (_, description) => format!("{description}: {how_far}"),
+    })
+}
+
+/// What is said of an allocation of which nothing more is known.
+const NOT_STARTED: &str = "No tasks have started";
 
 /// An allocation as lists show it.
 fn stub(api: &Api, alloc: &AllocRecords) -> AllocStub {
     let mut stub = AllocStub::from(alloc);
-    tell_transfers(&mut stub, &api.settings.transfers);
-    stub
-}
-
-/// The same, by what is kept of it. How much came of what is fetched for one is not in its records.
-fn kept_stub(api: &Api, alloc: &AllocRecords) -> Shown<AllocStub> {
-    if api.settings.transfers.of(alloc.alloc().id).is_some() {
-        return Shown::Made(stub(api, alloc));
+    if let Some(description) = fetched(api, alloc) {
+        stub.client_description = description;
     }
-    let made = || AllocStub::from(alloc);
-    api.rendered.show(Form::Stub, alloc, made, AllocStub::json)
+    stub
 }
 
 /// An allocation with its job. In the form for people nothing is kept.
 fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
-    let transfers = &api.settings.transfers;
     let made = || Alloc::of(alloc);
-    if transfers.of(alloc.alloc().id).is_some() {
+    if let Some(description) = fetched(api, alloc) {
         let mut whole = made();
-        tell_transfers(&mut whole.stub, transfers);
+        whole.stub.client_description = description;
         return Shown::Made(whole);
     }
     match may_keep {
@@ -113,12 +141,13 @@ fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
 }
 
 /// All of these allocations, as lists show them.
-pub(super) fn stubs(api: &Api, params: &Params, seen: &Indexed<Vec<AllocRecords>>) -> Answer {
+pub(super) fn stubs(api: &Api, params: &Params, seen: Indexed<Vec<AllocRecords>>) -> Answer {
     if params.pretty {
         let stubs = seen.value.iter().map(|alloc| stub(api, alloc));
         return answer::read(params, seen.index, &stubs.collect::<Vec<_>>());
     }
-    Ok(answer::read_text(seen.index, text(api, &seen.value)?))
+    let count = seen.value.len();
+    list::whole(seen.index, seen.value, written(api.clone(), count))
 }
 
 /// Where a page of allocations may begin.

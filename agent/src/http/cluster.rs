@@ -13,6 +13,7 @@ use super::answer::{self, Answer};
 use super::blocking::Indexed;
 use super::errors::ApiError;
 use super::jobs;
+use super::list;
 use super::nodes::{self, NodeRow};
 use super::params::Params;
 
@@ -67,7 +68,7 @@ pub(super) async fn list_pools(State(api): State<Api>, params: Params) -> Answer
         .map(|(name, description)| pool(&name, &description))
         .collect();
     let token = |one: &Value| one["Name"].as_str().unwrap_or_default().to_owned();
-    answer::list(params, fixed(list), token, Value::clone).await
+    list::list(params, fixed(list), token, Value::clone).await
 }
 
 pub(super) async fn one_pool(
@@ -96,7 +97,7 @@ pub(super) async fn nodes_of_pool(
     seen.value
         .retain(|node| name == "all" || node.0.node_pool == name);
     let stub = |node: &NodeRow| node.0.stub(false, false);
-    answer::list(params, seen, |node| node.0.id.clone(), stub).await
+    list::list(params, seen, |node| node.0.id.clone(), stub).await
 }
 
 pub(super) async fn jobs_of_pool(

@@ -15,6 +15,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::DeploymentDto;
 use super::errors::ApiError;
+use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::{Api, allocations, body, records};
 
@@ -31,7 +32,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     })
     .await?;
     let token = |d: &DeploymentDto| format!("{}.{}", d.create_index, d.id);
-    answer::list(params, seen, token, DeploymentDto::clone).await
+    list::list(params, seen, token, DeploymentDto::clone).await
 }
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
@@ -61,7 +62,7 @@ pub(super) async fn allocations(
     let id: DeploymentId = uuid("deployment", &id)?;
     let wanted = move |alloc: &AllocRecord| alloc.deployment == Some(id);
     let seen = records::allocs(&api, &params, wanted).await?;
-    allocations::stubs(&api, &params, &seen)
+    allocations::stubs(&api, &params, seen)
 }
 
 /// The bodies of all requests to change a roll-out.

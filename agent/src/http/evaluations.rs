@@ -13,6 +13,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{EvalStub, EvaluationDto};
 use super::errors::ApiError;
+use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{EvalRecords, NodeNames};
 use super::{allocations, records};
@@ -39,7 +40,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     })
     .await?;
     let token = |one: &EvalRecords| format!("{}.{}", one.eval.create_index, one.eval.id);
-    answer::list(params, seen, token, EvaluationDto::of).await
+    list::list(params, seen, token, EvaluationDto::of).await
 }
 
 /// How many there are.
@@ -94,7 +95,7 @@ pub(super) async fn allocations(
 ) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
     let seen = records::allocs(&api, &params, move |alloc| alloc.eval == id).await?;
-    allocations::stubs(&api, &params, &seen)
+    allocations::stubs(&api, &params, seen)
 }
 
 /// The evaluations that one came of and that came of it, and so on: all of a chain but itself.

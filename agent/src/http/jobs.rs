@@ -17,6 +17,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobStub, SubmissionDto, TakeoverAlloc, Validated, register_answer};
 use super::errors::ApiError;
+use super::list;
 use super::params::Params;
 use super::records::JobRecords;
 use super::{Api, body, dispatch, suitability, versions};
@@ -43,7 +44,7 @@ pub(super) async fn list_of(
     })
     .await?;
     let with_meta = params.flag("meta");
-    answer::list(
+    list::list(
         params,
         seen,
         |job| format!("{}.{}", job.record.job.namespace, job.record.job.id),

@@ -31,6 +31,7 @@ mod identity;
 mod job;
 mod jobs;
 mod keyring;
+mod list;
 pub(crate) mod logs;
 pub(crate) mod metadata;
 mod metrics;

@@ -9,6 +9,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::NamespaceDto;
 use super::errors::ApiError;
+use super::list;
 use super::params::Params;
 use super::{Api, body};
 
@@ -26,7 +27,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         value: shown.collect::<Vec<_>>(),
     };
     let token = |one: &NamespaceDto| one.name.clone();
-    answer::list(params, shown, token, NamespaceDto::clone).await
+    list::list(params, shown, token, NamespaceDto::clone).await
 }
 
 pub(super) async fn one(

@@ -11,6 +11,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{Alloc, NodeDto};
 use super::errors::ApiError;
 use super::filter::{Picked, Row, Unpicked, pick_below};
+use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, missing};
@@ -20,7 +21,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let (with_resources, with_os) = (params.flag("resources"), params.flag("os"));
     let seen = nodes(&api, &params).await?;
     let stub = move |node: &NodeRow| node.0.stub(with_resources, with_os);
-    answer::list(params, seen, |node| node.0.id.clone(), stub).await
+    list::list(params, seen, |node| node.0.id.clone(), stub).await
 }
 
 /// The node, if it is asked for.
@@ -92,5 +93,5 @@ pub(super) async fn allocations(
     })
     .await?;
     let token = |alloc: &AllocRecords| alloc.alloc().id.to_string();
-    answer::list(params, seen, token, Alloc::of).await
+    list::list(params, seen, token, Alloc::of).await
 }

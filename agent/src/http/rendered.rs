@@ -36,16 +36,6 @@ pub(super) enum Shown<D> {
     Kept(Arc<RawValue>),
 }
 
-impl<D> Shown<D> {
-    /// How many bytes its JSON has, if that is known.
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Shown::Made(_) => 0,
-            Shown::Kept(json) => json.get().len(),
-        }
-    }
-}
-
 /// The JSON of allocations that were asked for lately.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered(Mutex<Texts>);
@@ -71,23 +61,37 @@ impl Rendered {
         made: impl FnOnce() -> D,
         json: fn(&D) -> serde_json::Result<Box<RawValue>>,
     ) -> Shown<D> {
-        let key = (alloc.alloc().id, form);
-        if let Some(text) = self.texts().all.get(&key)
-            && text.of.is_same(alloc)
-        {
-            return Shown::Kept(text.json.clone());
+        if let Some(json) = self.kept(form, alloc) {
+            return Shown::Kept(json);
         }
         let made = made();
-        let Ok(json) = json(&made) else {
-            return Shown::Made(made);
-        };
+        match json(&made) {
+            Ok(json) => Shown::Kept(self.keep(form, alloc, json)),
+            Err(_) => Shown::Made(made),
+        }
+    }
+
+    /// What is kept of an allocation, if that was made of the same records.
+    pub(super) fn kept(&self, form: Form, alloc: &AllocRecords) -> Option<Arc<RawValue>> {
+        let texts = self.texts();
+        let text = texts.all.get(&(alloc.alloc().id, form))?;
+        text.of.is_same(alloc).then(|| text.json.clone())
+    }
+
+    /// Keeps the JSON of an allocation.
+    pub(super) fn keep(
+        &self,
+        form: Form,
+        alloc: &AllocRecords,
+        json: Box<RawValue>,
+    ) -> Arc<RawValue> {
         let (of, json) = (alloc.clone(), Arc::<RawValue>::from(json));
         let text = Text {
             of,
             json: json.clone(),
         };
-        self.texts().keep(key, text);
-        Shown::Kept(json)
+        self.texts().keep((alloc.alloc().id, form), text);
+        json
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {

@@ -15,6 +15,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{PolicyDto, ScaleStatus, register_answer};
 use super::errors::ApiError;
+use super::list;
 use super::params::Params;
 use super::{Api, body, jobs};
 
@@ -114,7 +115,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     })
     .await?;
     let token = |policy: &PolicyDto| policy.id.clone();
-    answer::list(params, seen, token, PolicyDto::stub).await
+    list::list(params, seen, token, PolicyDto::stub).await
 }
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {

@@ -13,6 +13,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::ServiceInstance;
 use super::errors::ApiError;
+use super::list;
 use super::params::{Params, uuid};
 
 /// The names of services with the tags of their instances, by namespace.
@@ -62,7 +63,7 @@ pub(super) async fn one(
         value: found.iter().map(ServiceInstance::of).collect(),
     };
     let token = |one: &ServiceInstance| format!("{}.{}", one.create_index, one.id);
-    answer::list(params, seen, token, ServiceInstance::clone).await
+    list::list(params, seen, token, ServiceInstance::clone).await
 }
 
 /// The instances of one allocation.

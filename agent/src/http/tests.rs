@@ -355,3 +355,30 @@ async fn system_gc_collects_dead_job_with_allocs() {
     }
     assert_eq!(allocs(&rig, "web").await.len(), 1);
 }
+
+#[tokio::test]
+async fn plain_list_shows_what_pretty_list_does() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    register(&rig, job("calc", "batch", Some(0))).await;
+    register(&rig, job("fails", "batch", Some(3))).await;
+    register(&rig, job("two", "service", None)).await;
+    let stop = "/v1/job/two";
+    rig.client
+        .send(Method::DELETE, stop, &[], None)
+        .await
+        .unwrap();
+    let list = async |path: &str| -> Value {
+        let (status, text) = failure(&rig, Method::GET, path, "").await;
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let pretty = list("/v1/allocations?pretty").await;
+    assert_eq!(pretty.as_array().unwrap().len(), 4, "{pretty}");
+    // The first makes it, and the second is shown what is kept.
+    for _ in 0..2 {
+        assert_eq!(list("/v1/allocations").await, pretty);
+    }
+    let nothing = list("/v1/allocations?prefix=00000000").await;
+    assert_eq!(nothing, json!([]));
+}

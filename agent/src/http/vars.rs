@@ -14,6 +14,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{VariableDto, VariableStub};
 use super::errors::ApiError;
+use super::list;
 use super::params::{Params, percent_decode};
 use super::{Api, body};
 
@@ -36,7 +37,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     })
     .await?;
     let token = |variable: &VariableStub| format!("{}.{}", variable.namespace, variable.path);
-    answer::list(params, seen, token, VariableStub::clone).await
+    list::list(params, seen, token, VariableStub::clone).await
 }
 
 pub(super) async fn any(State(api): State<Api>, params: Params, request: Request) -> Answer {

@@ -18,6 +18,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{AllocStub, VolumeDto, VolumeStub};
 use super::errors::ApiError;
+use super::list;
 use super::params::Params;
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, body};
@@ -76,7 +77,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         Indexed::whole(view, wanted.collect::<Vec<_>>())
     })
     .await?;
-    answer::list(params, seen, |stub| stub.id.clone(), VolumeStub::clone).await
+    list::list(params, seen, |stub| stub.id.clone(), VolumeStub::clone).await
 }
 
 pub(super) async fn create(State(api): State<Api>, params: Params, request: Request) -> Answer {

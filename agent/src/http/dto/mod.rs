@@ -25,7 +25,6 @@ mod version;
 mod volume;
 
 pub(crate) use alloc::how_far;
-pub(super) use alloc::tell_transfers;
 pub use alloc::{Alloc, NetworkStatus};
 pub use audit::AuditDto;
 pub(super) use audit::audited;

@@ -22,12 +22,15 @@ mod tests;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde_json::Value;
 
 use self::matching::Scope;
 use self::syntax::Expr;
 pub(super) use select::{Picked, Unpicked, pick_below};
 
+use super::dto::{
+    DeploymentDto, NamespaceDto, PolicyDto, ServiceInstance, VariableStub, VolumeStub,
+};
 use super::errors::ApiError;
 
 /// The most bytes of an expression.
@@ -42,11 +45,29 @@ pub(super) trait Row {
     fn pick(&self, path: &[String]) -> Result<Picked, Unpicked>;
 }
 
-impl<T: Serialize> Row for T {
-    fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
-        pick_below(self, path, 0)
-    }
+/// What is looked at by its JSON.
+macro_rules! rows {
+    ($($row:ty),*) => {
+        $(impl Row for $row {
+            fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
+                pick_below(self, path, 0)
+            }
+        })*
+    };
 }
+
+rows!(
+    Value,
+    DeploymentDto,
+    NamespaceDto,
+    PolicyDto,
+    ServiceInstance,
+    VariableStub,
+    VolumeStub
+);
+
+#[cfg(test)]
+rows!(&str, tests::Object);
 
 /// An expression that was read.
 #[derive(Clone, Debug)]

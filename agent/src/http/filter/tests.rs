@@ -14,7 +14,7 @@ struct Task {
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Object {
+pub(super) struct Object {
     #[serde(rename = "ID")]
     id: &'static str,
     kind: &'static str,
