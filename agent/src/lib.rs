@@ -12,6 +12,7 @@ pub mod agent_handle;
 pub mod agent_log;
 pub mod cli;
 mod cluster;
+pub use cluster::untrusted as cluster_untrusted;
 pub mod config;
 pub mod http;
 pub mod jobspec;

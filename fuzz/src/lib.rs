@@ -4,7 +4,7 @@
 //! parser: of a plugin's first line, of its messages with what the core makes of them, of
 //! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
 //! other nodes, of templates, of cron expressions, of files that are formatted, of checks of services, of filter
-//! expressions, and of websockets and the messages of exec sessions in them.
+//! expressions, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
 //! Fuzzers and the short run of the tests use the same functions.
 //!
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
@@ -14,6 +14,7 @@
 mod artifact;
 mod attribute;
 mod check;
+mod cluster;
 mod cron;
 mod filter;
 mod format;
@@ -25,6 +26,7 @@ mod websocket;
 pub use artifact::artifact;
 pub use attribute::{attribute, unit};
 pub use check::check;
+pub use cluster::{placed_alloc, rpc_connection, rpc_message};
 pub use cron::cron;
 pub use filter::filter;
 pub use format::hcl_format;
@@ -37,7 +39,7 @@ pub use websocket::{exec_message, websocket_frame};
 pub type Target = fn(&[u8]);
 
 /// All doors by their names, and how many tries of others one of theirs takes.
-pub const TARGETS: [(&str, Target, u64); 13] = [
+pub const TARGETS: [(&str, Target, u64); 16] = [
     ("artifact", artifact, 1),
     ("attribute", attribute, 1),
     ("check", check, 1),
@@ -46,7 +48,10 @@ pub const TARGETS: [(&str, Target, u64); 13] = [
     ("filter", filter, 1),
     ("handshake", handshake, 1),
     ("hcl_format", hcl_format, 10),
+    ("placed_alloc", placed_alloc, 20),
     ("plugin_message", plugin_message, 1),
+    ("rpc_connection", rpc_connection, 20),
+    ("rpc_message", rpc_message, 10),
     ("snapshot", snapshot, 40),
     ("template", template, 1),
     ("unit", unit, 1),

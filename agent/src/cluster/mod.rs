@@ -25,6 +25,7 @@ mod service;
 mod tasks;
 #[cfg(test)]
 mod tests;
+pub mod untrusted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
