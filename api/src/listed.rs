@@ -37,7 +37,7 @@ impl AllocRecords {
         stub.text("ClientDescription", description);
         let mut states = Object::begin(stub.field("TaskStates"));
         for (task, state, network) in self.tasks() {
-            write_state(state, network, states.field(task.as_str()));
+            write_state(state, network, states.entry(task.as_str()));
         }
         states.end();
         stub.value("DeploymentStatus", &deployment_status(record));
@@ -83,7 +83,7 @@ fn write_state(state: &TaskState, network: Option<&DriverNetwork>, text: &mut Ve
     shown.end();
 }
 
-fn write_time(name: &str, time: Option<Timestamp>, shown: &mut Object<'_>) {
+fn write_time(name: &'static str, time: Option<Timestamp>, shown: &mut Object<'_>) {
     match time {
         Some(time) => shown.shown(name, Some(civil(time))),
         None => shown.null(name),
@@ -110,16 +110,11 @@ fn write_event(event: &TaskEvent, text: &mut Vec<u8>) {
 }
 
 fn write_details(details: &BTreeMap<String, String>, text: &mut Vec<u8>) {
-    text.push(b'{');
-    for (nth, (name, value)) in details.iter().enumerate() {
-        if nth > 0 {
-            text.push(b',');
-        }
-        write_text(name, text);
-        text.push(b':');
-        write_text(value, text);
+    let mut shown = Object::begin(text);
+    for (name, value) in details {
+        write_text(value, shown.entry(name));
     }
-    text.push(b'}');
+    shown.end();
 }
 
 /// What is told of most events to older programs.

@@ -24,23 +24,35 @@ impl<'t> Object<'t> {
         self.text.push(b'}');
     }
 
-    /// A field, of which the value is to be written at the end of the text. The name has nothing to escape.
-    pub(crate) fn field(&mut self, name: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.is_empty) {
-            self.text.push(b',');
-        }
+    /// A field, of which the value is to be written at the end of the text.
+    pub(crate) fn field(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.separate();
         self.text.push(b'"');
         self.text.extend_from_slice(name.as_bytes());
         self.text.extend_from_slice(b"\":");
         self.text
     }
 
-    pub(crate) fn text(&mut self, name: &str, value: &str) {
+    /// The same by a name that somebody chose.
+    pub(crate) fn entry(&mut self, name: &str) -> &mut Vec<u8> {
+        self.separate();
+        write_text(name, self.text);
+        self.text.push(b':');
+        self.text
+    }
+
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.is_empty) {
+            self.text.push(b',');
+        }
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str, value: &str) {
         write_text(value, self.field(name));
     }
 
     /// An id or a time, in which nothing is to be escaped, or an empty text.
-    pub(crate) fn shown(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
+    pub(crate) fn shown(&mut self, name: &'static str, value: Option<impl std::fmt::Display>) {
         let text = self.field(name);
         text.push(b'"');
         if let Some(value) = value {
@@ -50,29 +62,27 @@ impl<'t> Object<'t> {
         text.push(b'"');
     }
 
-    pub(crate) fn flag(&mut self, name: &str, value: bool) {
+    pub(crate) fn flag(&mut self, name: &'static str, value: bool) {
         self.raw(name, if value { "true" } else { "false" });
     }
 
-    pub(crate) fn null(&mut self, name: &str) {
+    pub(crate) fn null(&mut self, name: &'static str) {
         self.raw(name, "null");
     }
 
     /// A value of which the JSON is known.
-    pub(crate) fn raw(&mut self, name: &str, value: &str) {
+    pub(crate) fn raw(&mut self, name: &'static str, value: &str) {
         self.field(name).extend_from_slice(value.as_bytes());
     }
 
     /// Whatever else: numbers, and what is seldom there.
-    pub(crate) fn value(&mut self, name: &str, value: &impl Serialize) {
+    pub(crate) fn value(&mut self, name: &'static str, value: &impl Serialize) {
         write_value(value, self.field(name));
     }
 
     /// Fields that come in one piece: `"A":0,"B":""`.
     pub(crate) fn fields(&mut self, known: &[u8]) {
-        if !std::mem::take(&mut self.is_empty) {
-            self.text.push(b',');
-        }
+        self.separate();
         self.text.extend_from_slice(known);
     }
 }

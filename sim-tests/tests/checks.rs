@@ -155,7 +155,7 @@ fn hanging_check_fails_at_its_timeout() {
         }
         sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
         started(sim, &web([check("http", 60, &[])]))?;
-        sim.run(Span::secs(34))?;
+        sim.run(Span::secs(32))?;
         sim.expect_that(status(sim) == Some(CheckStatus::Pending), "it may take 5 s")?;
         sim.until(Span::secs(15), |sim| {
             status(sim) == Some(CheckStatus::Failure)

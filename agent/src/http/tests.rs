@@ -361,7 +361,9 @@ async fn plain_list_shows_what_pretty_list_does() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     register(&rig, job("calc", "batch", Some(0))).await;
-    register(&rig, job("fails", "batch", Some(3))).await;
+    let mut fails = job("fails", "batch", Some(3));
+    fails["TaskGroups"][0]["Tasks"][0]["Name"] = "a \"quoted\" name".into();
+    register(&rig, fails).await;
     register(&rig, job("two", "service", None)).await;
     let stop = "/v1/job/two";
     rig.client

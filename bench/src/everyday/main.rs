@@ -1,15 +1,17 @@
-//! The measuring client of `bench/everyday.sh`: what people and their programs do all day, asked of
-//! any agent that speaks Nomad's API, so that two of them can be compared.
+//! The measuring client of `bench/everyday.sh` and `bench/cluster.sh`: what people, their programs and servers do all
+//! day, asked of any agent that speaks Nomad's API, so that two of them can be compared.
 //!
 //! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::zombie_processes,
     reason = "a benchmark may panic, and leaves the agent to the script that called it"
 )]
 
 mod api;
+mod cluster;
 mod jobs;
 mod life;
 mod lists;
@@ -32,11 +34,14 @@ fn main() {
         ["chatter", count, millis] => {
             return tasks::chatter(count.parse().unwrap(), millis.parse().unwrap());
         }
+        ["until", moment] => return cluster::until(moment.parse().unwrap()),
+        ["wait", millis] => return cluster::rest(millis.parse().unwrap()),
+        ["figures", addr, file] => return cluster::figures(addr, file),
         ["bulk", mebibytes] => return tasks::bulk(mebibytes.parse().unwrap()),
         _ => {}
     }
     let [name, addr, rest @ ..] = args.as_slice() else {
-        println!("this is a part of bench/everyday.sh: run that");
+        println!("this is a part of bench/everyday.sh and bench/cluster.sh: run these");
         return;
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,6 +76,11 @@ async fn measure(name: &str, addr: &str, rest: &[&str]) {
         ("blocking", [count]) => stream::blocking(addr, count.parse().unwrap()).await,
         ("event", []) => stream::event(addr).await,
         ("subscribers", [count]) => stream::subscribers(addr, count.parse().unwrap()).await,
+        ("join", [log, "--", command @ ..]) => cluster::join(addr, log, command).await,
+        ("purge", []) => cluster::purge(addr).await,
+        ("placed", [count, socket]) => cluster::placed(addr, count.parse().unwrap(), socket).await,
+        ("lives", [count]) => cluster::lives(addr, count.parse().unwrap()).await,
+        ("together", [job, count]) => cluster::together(addr, job, count.parse().unwrap()).await,
         ("follower", []) => logs::follower(addr).await,
         ("follow", [mebibytes]) => logs::follow(addr, mebibytes.parse().unwrap()).await,
         _ => panic!("no measurement {name} {rest:?}"),

@@ -1,0 +1,260 @@
+#!/usr/bin/env bash
+# A node of a cluster: how soon it is ready at a server, how soon what the server placed runs and is known to run,
+# what it sends and what it costs. The same of Nomad's own client at the same server, in the same run. Needs a
+# `nomad` program on the PATH, which is the server. Prints a table: each figure, what it must be at least, and what
+# it is meant to be.
+#
+#   bench/cluster.sh [--quick]    quick: smaller numbers, for a first look
+#
+# DROVER_BENCH_DIR says on which disk (/var/tmp unless given), DROVER_BENCH_PROFILE which build of the
+# agent (dist unless given; release is soon built).
+#
+# Needs root, for control groups. All it makes is below one temporary directory and one group, and
+# is gone when it ends, however it ends. Tasks are raw_exec, the smallest that both agents have.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. bench/lib.sh
+
+quick=false
+case ${1:-} in
+    '') ;;
+    --quick) quick=true ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
+
+port=${addr##*:}
+server_http=127.0.0.1:$((port + 10)) server_rpc=127.0.0.1:$((port + 11)) figures=127.0.0.1:$((port + 13))
+server='' listener=''
+
+declare -A found # "AGENT FIGURE" to what was measured
+
+note() {
+    found["$who $1"]=$2
+    echo "bench: $who: $1 $2" >&2
+}
+
+measured() { "$client" "$@" || fail "$who: $1 was not measured"; }
+
+# What the server counts goes to a file, a line for each.
+start_server() {
+    mkdir -p "$dir/server"
+    cat > "$dir/server.hcl" << EOF
+data_dir             = "$dir/server"
+bind_addr            = "127.0.0.1"
+log_level            = "WARN"
+disable_update_check = true
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+ports {
+  http = $((port + 10))
+  rpc  = $((port + 11))
+  serf = $((port + 12))
+}
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+telemetry {
+  statsd_address   = "$figures"
+  disable_hostname = true
+}
+EOF
+    "$client" figures "$figures" "$dir/figures" &
+    listener=$!
+    env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/server.hcl" >> "$dir/log" 2>&1 &
+    server=$!
+    until curl -sf "http://$server_http/v1/status/leader" | grep -q :; do
+        kill -0 "$server" 2> /dev/null || fail 'the server does not start'
+        sleep 0.1
+    done
+}
+
+end_server() {
+    [ -z "$server" ] || kill -KILL "$server" 2> /dev/null || true
+    [ -z "$listener" ] || kill -KILL "$listener" 2> /dev/null || true
+    wait "$server" "$listener" 2> /dev/null || true
+    server='' listener=''
+    rm -rf "$dir/server"
+}
+
+cleanup_all() {
+    local code=$?
+    trap - EXIT
+    set +e
+    end_server
+    (exit $code)
+    cleanup
+}
+
+client_settings() {
+    cat > "$dir/client.hcl" << EOF
+data_dir             = "$dir/data"
+bind_addr            = "127.0.0.1"
+log_level            = "WARN"
+disable_update_check = true
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+ports {
+  http = $port
+}
+client {
+  enabled       = true
+  servers       = ["$server_rpc"]
+  gc_max_allocs = 20000
+  options = {
+    "fingerprint.denylist" = "env_aws,env_gce,env_azure,env_digitalocean,consul,vault"
+  }
+}
+plugin "raw_exec" {
+  config {
+    enabled = true
+  }
+}
+EOF
+}
+
+# Starts the agent; sets agent and joined.
+join_cluster() {
+    local command=("$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn -servers "$server_rpc")
+    [ "$who" = drover ] || command=(env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/client.hcl")
+    mkdir -p "$dir/data"
+    read -r agent joined < <(inside "$client" join "$server_http" "$dir/log" -- "${command[@]}")
+    [ -n "$agent" ] || fail "$who does not join"
+}
+
+leave_cluster() {
+    local pid
+    kill -KILL "$agent" 2> /dev/null || true
+    while [ -e "/proc/$agent/exe" ] && readlink "/proc/$agent/exe" > /dev/null; do sleep 0.01; done
+    agent=
+    for pid in $(helpers); do
+        kill -KILL $(children "$pid") "$pid" 2> /dev/null || true
+    done
+    for pid in $(cat "$group/cgroup.procs"); do
+        kill -KILL "$pid" 2> /dev/null || true
+    done
+    sleep 0.3
+    "$client" purge "$server_http"
+    forget "$dir/data"
+}
+
+# How often the server counted something.
+counted() { grep -cx "nomad.nomad.client.$1" "$dir/figures" || true; }
+
+# Bytes that went over the agent's connections to the server, both ways.
+wire_bytes() {
+    ss -tinpH dst "$server_rpc" | awk -v pid="pid=$agent," '
+        /users:/ { own = index($0, pid) > 0; next }
+        own { for (i = 1; i <= NF; i++) if ($i ~ /^bytes_(sent|received):/) { split($i, part, ":"); sum += part[2] } }
+        END { print sum + 0 }'
+}
+
+# The ends of those connections: one that was made anew would count from nothing.
+wire_ports() { ss -tnpH dst "$server_rpc" | grep "pid=$agent," | awk '{ print $4 }' | sort; }
+
+measure_joining() {
+    local number times=()
+    for ((number = 0; number < $(runs 7 2); number++)); do
+        join_cluster
+        times+=("$joined")
+        leave_cluster
+    done
+    note joined "$(median "${times[@]}")"
+}
+
+measure_idle() {
+    local seconds cpu0 bytes0 beats0 nodes0 ports
+    seconds=$(runs 120 20)
+    sleep "$(runs 30 5)"
+    note memory "$(proportional "$agent")"
+    ports=$(wire_ports)
+    cpu0=$(group_cpu) bytes0=$(wire_bytes) beats0=$(counted update_status) nodes0=$(counted register)
+    sleep "$seconds"
+    note cpu $((($(group_cpu) - cpu0) / (seconds * 10)))
+    [ "$ports" = "$(wire_ports)" ] || fail "$who: a connection was made anew"
+    note bytes $((($(wire_bytes) - bytes0) * 3600 / seconds))
+    note beats $((($(counted update_status) - beats0) * 3600 / seconds))
+    note registrations $(($(counted register) - nodes0))
+}
+
+measure_work() {
+    local p50 p99 start stop before count
+    read -r p50 p99 < <(measured placed "$server_http" "$(runs 200 20)" "$dir/stamps")
+    rm -f "$dir/stamps"
+    note placed50 "$p50"
+    note placed99 "$p99"
+    read -r start stop < <(measured lives "$server_http" "$(runs 20 5)")
+    note running "$start"
+    note stopped "$stop"
+    count=$(runs 300 50)
+    before=$dir/before
+    # Updates of the start are over when all are known to run; what is counted are those of the end.
+    measured together "$server_http" all "$count" > "$before" &
+    local updates work=$!
+    await_running "$count" "$work"
+    updates=$(counted update_alloc)
+    wait "$work"
+    note told "$(cat "$before")"
+    sleep 2
+    note updates $(($(counted update_alloc) - updates))
+}
+
+await_running() {
+    until [ "$(curl -s "http://$server_http/v1/job/all/allocations" | grep -o '"ClientStatus":"running"' | wc -l)" = "$1" ]; do
+        kill -0 "$2" 2> /dev/null || fail "$who: its allocations do not all run"
+        sleep 0.2
+    done
+    # What was gathered is sent.
+    sleep 1
+}
+
+measure() {
+    who=$1
+    start_server
+    measure_joining
+    join_cluster
+    measure_idle
+    measure_work
+    leave_cluster
+    end_server
+}
+
+# Thousandths of a percent.
+row_percent() { row ' %' 1000 3 less "$@"; }
+
+# cluster_row FIGURE KIND WHAT LEAST AIM: ours, and Nomad's behind it.
+cluster_row() {
+    local theirs=${found["nomad $1"]:-}
+    "row_$2" "$3" "${found["drover $1"]}" "$4" "$5" | tr -d '\n'
+    echo "  nomad: ${theirs:--}"
+}
+
+command -v nomad > /dev/null || fail 'there is no program nomad, which is the server'
+build everyday
+prepare
+trap cleanup_all EXIT
+client_settings
+header
+for one in drover nomad; do
+    measure "$one"
+done
+cluster_row joined time 'program start to ready at the server, p50' 250000 60000
+cluster_row placed50 time 'submitted to process started, p50' 40000 12000
+cluster_row placed99 time '... p99' 120000 40000
+cluster_row running time 'submitted to running at the server, p50' 250000 90000
+cluster_row stopped time 'stopped to complete at the server, p50' 150000 80000
+cluster_row told time '300 end at once: until the server knows all' - -
+cluster_row updates number '... calls that tell it' 20 8
+cluster_row beats number 'idle node: heartbeats an hour' - -
+cluster_row bytes bytes '... bytes on the wire, an hour' 614400 409600
+cluster_row registrations number '... sent again though unchanged' 0 0
+cluster_row memory bytes '... proportional memory of the agent' 12582912 8388608
+cluster_row cpu percent '... CPU of the agent' 50 10
