@@ -117,6 +117,10 @@ uuid_type!(
     VolumeId
 );
 uuid_type!(
+    /// A token of the API, as people may know it.
+    AccessorId
+);
+uuid_type!(
     /// This node.
     NodeId
 );

@@ -40,6 +40,14 @@ pub struct Now {
     pub wall: Timestamp,
 }
 
+impl Now {
+    /// How far the wall clock is ahead of the boot clock, in nanoseconds: it changes when somebody sets it.
+    pub fn wall_ahead(self) -> i64 {
+        let at = i64::try_from(self.at.0).unwrap_or(i64::MAX);
+        self.wall.0.saturating_sub(at)
+    }
+}
+
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);

@@ -201,6 +201,11 @@ impl Coverage {
                 let state = if there { "there" } else { "not there" };
                 self.reach("namespace", state, what);
             }
+            Subject::Acl => {
+                let begun = agent.view().acl_bootstrapped().is_some();
+                let state = if begun { "begun" } else { "not begun" };
+                self.reach("acl", state, what);
+            }
             Subject::Node => self.reach("node", node_state(agent), what),
             Subject::Everything => self.reach("job", "any", what),
         }
@@ -226,6 +231,7 @@ impl Coverage {
     fn timer(&mut self, agent: &Agent) {
         match agent.poll_timeout() {
             Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
+            Some((_, TimerName::Acl)) => self.reach("acl", "begun", "time"),
             Some((_, TimerName::Garbage)) => self.reach("garbage", "any", "time"),
             Some((_, TimerName::Drain)) => self.reach("node", node_state(agent), "time"),
             Some((_, TimerName::Periodic(_))) => self.reach("job", "periodic", "time"),
@@ -319,6 +325,7 @@ fn answer(reply: &Reply) -> &'static str {
         Reply::NodeChanged { .. } => "node changed",
         Reply::Deployment { .. } => "deployment changed",
         Reply::Variable(_) => "put",
+        Reply::AclToken(_) => "token",
         Reply::Volume(_) => "volume",
         Reply::HandedOver(_) => "handed over",
         Reply::Refused(Refusal::NotFound(_)) => "not found",

@@ -558,6 +558,9 @@ impl World {
             | Key::Node
             | Key::Volume(_)
             | Key::Namespace(_)
+            | Key::AclPolicy(_)
+            | Key::AclToken(_)
+            | Key::AclBootstrap
             | Key::Server
             | Key::Placed(_)
             | Key::Reported(_)

@@ -19,6 +19,7 @@ use drover_io_sim::script::{
 };
 use drover_io_sim::{Dice, Faults, Search};
 
+use crate::acl_acts::acts_of_acl;
 use crate::build::{
     EVER, GroupWords, TaskWords, check, check_restart, checked, group, job, parameterized,
     registered, task,
@@ -95,6 +96,7 @@ pub fn script(seed: u64) -> Script {
     networks(&mut dice, &mut jobs);
     vary_policies(&mut dice, &mut jobs);
     namespaces(&mut dice, &mut jobs, &mut acts);
+    acts_of_acl(&mut dice, &mut acts);
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acl_acts;
 pub mod build;
 pub mod chaos;
 mod clock;

@@ -86,6 +86,7 @@ impl ApiError {
             | Reply::Stopping { .. }
             | Reply::Deployment { .. }
             | Reply::Variable(_)
+            | Reply::AclToken(_)
             | Reply::Volume(_)
             | Reply::HandedOver(_)
             | Reply::NodeChanged { .. }

@@ -249,6 +249,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
             | Reply::Stopping { .. }
             | Reply::HandedOver(_)
             | Reply::Variable(_)
+            | Reply::AclToken(_)
             | Reply::Volume(_)
             | Reply::NodeChanged { .. }
             | Reply::Deployment { .. }

@@ -1,6 +1,7 @@
 //! The root machine: routes an input to its owner, lets everything settle, hands out effects,
 //! and knows the next timeout.
 
+mod acl;
 pub mod audit;
 mod awaited_services;
 mod cluster;
@@ -31,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use self::acl::Acl;
 use self::collected::Collected;
 use self::node_life::NodeLife;
 use self::periodic::Launches;
@@ -88,6 +90,9 @@ pub struct Agent {
     launches: Launches,
     #[serde(default, skip_serializing_if = "NodeLife::is_default")]
     node_life: NodeLife,
+    /// Who may use the API.
+    #[serde(default, skip_serializing_if = "Acl::is_empty")]
+    acl: Acl,
     /// The node's life in a cluster, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<Server>,
@@ -117,6 +122,8 @@ pub enum TimerName {
     Operation(Op),
     /// One of an allocation.
     Alloc(AllocId, AllocTimer),
+    /// A token of the API expires.
+    Acl,
     /// The servers of the cluster are to hear something.
     Server(ServerTimer),
 }
@@ -155,6 +162,7 @@ impl Agent {
             machine: Machine::default(),
             launches: Launches::default(),
             node_life: NodeLife::default(),
+            acl: Acl::default(),
             server: None,
             node_changed: false,
         };
@@ -263,6 +271,7 @@ impl Agent {
             self.local.mark(&key);
         }
         self.node_life.handle_timeout(now);
+        self.remove_expired_tokens(now);
         self.rollouts_are_overdue(now);
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
@@ -323,6 +332,7 @@ impl Agent {
         let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
         let garbage = self.garbage_due().map(|at| (at, TimerName::Garbage));
         let drain = self.node_life.deadline().map(|at| (at, TimerName::Drain));
+        let acl = self.acl.deadline().map(|at| (at, TimerName::Acl));
         let server = self.server.as_ref().and_then(Server::deadline);
         let server = server.map(|(at, timer)| (at, TimerName::Server(timer)));
         store
@@ -330,6 +340,7 @@ impl Agent {
             .chain(machine)
             .chain(garbage)
             .chain(drain)
+            .chain(acl)
             .chain(job)
             .chain(periodic)
             .chain(progress)

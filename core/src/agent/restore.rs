@@ -18,6 +18,7 @@ impl Agent {
         self.local.deployments = saved.deployments.clone();
         self.local.variables = Arc::new(saved.variables.clone());
         self.local.namespaces = saved.namespaces.clone();
+        self.acl.restore(saved, now);
         self.restore_submissions(saved);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let meta = Meta {
@@ -121,10 +122,16 @@ pub(super) fn last_index(saved: &Saved) -> u64 {
     let node = saved.node.iter().map(|node| node.modify_index);
     let volumes = saved.volumes.values().map(|one| one.modify_index);
     let namespaces = saved.namespaces.values().map(|one| one.modify_index);
+    let policies = saved.acl_policies.values().map(|one| one.modify_index);
+    let tokens = saved.acl_tokens.values().map(|one| one.modify_index);
+    let bootstrap = saved.acl_bootstrap.iter().map(|one| one.index);
     let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
         .chain(volumes)
         .chain(namespaces)
+        .chain(policies)
+        .chain(tokens)
+        .chain(bootstrap)
         .chain(periodic)
         .chain(collected)
         .chain(evals)
@@ -185,6 +192,13 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
     let namespaces = saved.namespaces.iter();
     let namespaces =
         namespaces.map(|(k, one)| (Key::Namespace(k.clone()), Record::Namespace(one.clone())));
+    let policies = saved.acl_policies.iter();
+    let policies =
+        policies.map(|(k, one)| (Key::AclPolicy(k.clone()), Record::AclPolicy(one.clone())));
+    let tokens = saved.acl_tokens.iter();
+    let tokens = tokens.map(|(id, one)| (Key::AclToken(*id), Record::AclToken(one.clone())));
+    let bootstrap = saved.acl_bootstrap.iter();
+    let bootstrap = bootstrap.map(|one| (Key::AclBootstrap, Record::AclBootstrap(one.clone())));
     let server = saved.server.iter();
     let server = server.map(|one| (Key::Server, Record::Server(one.clone())));
     let placed = saved.placed.iter();
@@ -201,6 +215,9 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         .chain(announced)
         .chain(volumes)
         .chain(namespaces)
+        .chain(policies)
+        .chain(tokens)
+        .chain(bootstrap)
         .chain(jobs)
         .chain(periodic)
         .chain(evals)

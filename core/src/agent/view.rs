@@ -14,8 +14,9 @@ use crate::claims::{Holder, Ungranted};
 use crate::config::Preemption;
 use crate::cron::zone::ZoneOffsets;
 use crate::cx::Counters;
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, Slot};
+use crate::ids::{AccessorId, AllocId, DeploymentId, EvalId, JobKey, Slot};
 use crate::input::ShutdownMode;
+use crate::model::acl::SecretDigest;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
@@ -29,6 +30,7 @@ use crate::operations::{Operation, Operations};
 use crate::scheduler::DryRun;
 use crate::scheduler::gc_snapshot::job_status;
 use crate::server::Server;
+use crate::store::acl::{AclPolicyRecord, AclTokenRecord};
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::namespace::NamespaceRecord;
@@ -382,6 +384,26 @@ impl<'a> View<'a> {
     /// All namespaces, by name: `default`, those of the configuration, and those that somebody made.
     pub fn namespaces(self) -> BTreeMap<Arc<str>, Arc<NamespaceRecord>> {
         self.agent.namespaces()
+    }
+
+    /// Policies of the API, by name.
+    pub fn acl_policies(self) -> &'a BTreeMap<Arc<str>, Arc<AclPolicyRecord>> {
+        self.agent.acl.policies()
+    }
+
+    /// Tokens of the API.
+    pub fn acl_tokens(self) -> &'a BTreeMap<AccessorId, Arc<AclTokenRecord>> {
+        self.agent.acl.tokens()
+    }
+
+    /// Whose secret this is. It may have expired a moment ago.
+    pub fn acl_token_of(self, digest: &SecretDigest) -> Option<&'a Arc<AclTokenRecord>> {
+        self.agent.acl.token_of(digest)
+    }
+
+    /// The state's index when the first token was made, if it was.
+    pub fn acl_bootstrapped(self) -> Option<u64> {
+        self.agent.acl.bootstrapped()
     }
 
     /// Whether there is this namespace.

@@ -16,6 +16,7 @@ use crate::model::notice::Notice;
 use crate::model::variable::VariableMeta;
 use crate::model::volume::Directory;
 use crate::op::Op;
+use crate::store::acl::AclTokenRecord;
 use crate::store::{Batch, CommitId};
 use crate::work::HookWork;
 pub use check::{CheckEffect, Probe, ProbeKind};
@@ -238,6 +239,8 @@ pub enum Reply {
     HandedOver(Vec<(Slot, AllocId)>),
     /// The volume is there, or is being made.
     Volume(VolumeId),
+    /// The token is this.
+    AclToken(Arc<AclTokenRecord>),
     /// The variable is put.
     Variable(VariableMeta),
     /// What people decided about the node is another thing than before, or what it was.

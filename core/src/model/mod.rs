@@ -19,6 +19,7 @@
 //! | collected | an allocation | destroyed as garbage; a short record of it is kept |
 //! | forgotten | a record | removed from the store |
 
+pub mod acl;
 pub mod alloc;
 pub mod artifact;
 pub mod authority;

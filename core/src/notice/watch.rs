@@ -85,6 +85,9 @@ impl Watch {
                     | Key::Node
                     | Key::Volume(_)
                     | Key::Namespace(_)
+                    | Key::AclPolicy(_)
+                    | Key::AclToken(_)
+                    | Key::AclBootstrap
                     | Key::Server
                     | Key::Placed(_)
                     | Key::Reported(_)

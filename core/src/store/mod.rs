@@ -27,11 +27,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName, VolumeId};
+use crate::ids::{
+    AccessorId, AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName, VolumeId,
+};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
+use crate::store::acl::{AclBootstrapRecord, AclPolicyRecord, AclTokenRecord};
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::namespace::NamespaceRecord;
@@ -41,6 +44,7 @@ use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 use crate::store::server::{AnnouncedRecord, PlacedRecord, ReportedRecord, ServerRecord};
 use crate::store::volume::VolumeRecord;
 
+pub mod acl;
 pub mod collected;
 pub mod copies;
 pub mod disk;
@@ -92,6 +96,12 @@ pub enum Key {
     Volume(VolumeId),
     /// A namespace that somebody made or described.
     Namespace(Arc<str>),
+    /// A policy of the API.
+    AclPolicy(Arc<str>),
+    /// A token of the API.
+    AclToken(AccessorId),
+    /// That there was a first token.
+    AclBootstrap,
     /// The node's life in a cluster.
     Server,
     /// An allocation that servers placed here.
@@ -134,6 +144,12 @@ pub enum Record {
     Volume(Arc<VolumeRecord>),
     /// A namespace that somebody made or described.
     Namespace(Arc<NamespaceRecord>),
+    /// A policy of the API.
+    AclPolicy(Arc<AclPolicyRecord>),
+    /// A token of the API.
+    AclToken(Arc<AclTokenRecord>),
+    /// That there was a first token.
+    AclBootstrap(Arc<AclBootstrapRecord>),
     /// The node's life in a cluster.
     Server(Arc<ServerRecord>),
     /// An allocation that servers placed here.
@@ -208,6 +224,15 @@ pub struct Saved {
     /// Namespaces that somebody made or described.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namespaces: BTreeMap<Arc<str>, Arc<NamespaceRecord>>,
+    /// Policies of the API.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub acl_policies: BTreeMap<Arc<str>, Arc<AclPolicyRecord>>,
+    /// Tokens of the API.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub acl_tokens: BTreeMap<AccessorId, Arc<AclTokenRecord>>,
+    /// That there was a first token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acl_bootstrap: Option<Arc<AclBootstrapRecord>>,
     /// The node's life in a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Arc<ServerRecord>>,
@@ -267,6 +292,15 @@ impl Saved {
                         saved.namespaces.insert(name, namespace);
                     }
                 }
+                Record::AclPolicy(policy) => {
+                    if let Key::AclPolicy(name) = key {
+                        saved.acl_policies.insert(name, policy);
+                    }
+                }
+                Record::AclToken(token) => {
+                    saved.acl_tokens.insert(token.token.accessor, token);
+                }
+                Record::AclBootstrap(bootstrap) => saved.acl_bootstrap = Some(bootstrap),
                 Record::Job(job) => {
                     if let Key::Job(key) = key {
                         saved.jobs.insert(key, job);

@@ -50,6 +50,9 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Announced(id) => format!("announced/{id}"),
         Key::Volume(id) => format!("volume/{id}"),
         Key::Namespace(name) => format!("namespace/{name}"),
+        Key::AclPolicy(name) => format!("acl-policy/{name}"),
+        Key::AclToken(id) => format!("acl-token/{id}"),
+        Key::AclBootstrap => "acl-bootstrap".to_owned(),
         Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
@@ -76,6 +79,9 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Announced(record) => serde_json::to_vec(record),
         Record::Volume(record) => serde_json::to_vec(record),
         Record::Namespace(record) => serde_json::to_vec(record),
+        Record::AclPolicy(record) => serde_json::to_vec(record),
+        Record::AclToken(record) => serde_json::to_vec(record),
+        Record::AclBootstrap(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -94,6 +100,9 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("reported", None) => Key::Reported(rest.parse().map_err(id_error)?),
         ("announced", None) => Key::Announced(rest.parse().map_err(id_error)?),
         ("namespace", None) => Key::Namespace(rest.into()),
+        ("acl-policy", None) => Key::AclPolicy(rest.into()),
+        ("acl-token", None) => Key::AclToken(rest.parse().map_err(id_error)?),
+        ("acl-bootstrap", None) => Key::AclBootstrap,
         ("volume", None) => Key::Volume(rest.parse().map_err(id_error)?),
         ("job", Some((namespace, id))) => Key::Job(JobKey {
             namespace: namespace.into(),
@@ -173,6 +182,9 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Announced(_) => Record::Announced(json(value)?),
         Key::Volume(_) => Record::Volume(json(value)?),
         Key::Namespace(_) => Record::Namespace(json(value)?),
+        Key::AclPolicy(_) => Record::AclPolicy(json(value)?),
+        Key::AclToken(_) => Record::AclToken(json(value)?),
+        Key::AclBootstrap => Record::AclBootstrap(json(value)?),
     })
 }
 

@@ -182,6 +182,7 @@ impl Disks {
             | Reply::Stopping { .. }
             | Reply::Deployment { .. }
             | Reply::Variable(_)
+            | Reply::AclToken(_)
             | Reply::Volume(_)
             | Reply::Done { .. }
             | Reply::Refused(_) => drop(self.handover.remove(&request)),

@@ -12,6 +12,7 @@
 //!
 //! What a job file demands is read from the file as it was handed in ([`policy`]), never from what the agent made of it.
 
+mod acl;
 mod alone;
 mod canaries;
 mod checks;
@@ -184,6 +185,7 @@ pub struct Checker {
     templates: Templates,
     variables: Variables,
     namespaces: Namespaces,
+    acl: acl::Acl,
     versions: Versions,
     scaling: Scaling,
     canaries: Canaries,
@@ -264,6 +266,7 @@ impl Checker {
             templates: Templates::default(),
             variables: Variables::default(),
             namespaces: Namespaces::of(config),
+            acl: acl::Acl::default(),
             versions: Versions::default(),
             scaling: Scaling::default(),
             canaries: Canaries::default(),
@@ -455,6 +458,7 @@ impl Checker {
             self.templates.agent_restored(world);
             self.variables.agent_restored(world);
             self.namespaces.agent_restored(world);
+            self.acl.agent_restored(world);
             self.draining.agent_restored(world);
             self.meta_of_new_agent(world);
             self.scheduler.agent_restored(world);

@@ -296,6 +296,16 @@ properties! {
     /// Each job that is not dead, and each variable, lies in a namespace that is there.
     ContentHasItsNamespace: "content_has_its_namespace", [P3], AtRest;
 
+    // Access control of the API.
+    /// A restored agent has exactly the policies and tokens that were saved, less what expired.
+    AclSurvivesAgentRestart: "acl_survives_agent_restart", [P6], Always;
+    /// Nobody is given a first token where there was one.
+    FirstTokenIsMadeOnce: "first_token_is_made_once", [P6], Always;
+    /// When the deletion of a token was answered, its secret lets nobody in, now and after each restart.
+    DeletedTokenLetsNobodyIn: "deleted_token_lets_nobody_in", [P6], Always;
+    /// A token goes when its time is over.
+    ExpiredTokenIsRemoved: "expired_token_is_removed", [P15], AtRest;
+
     /// The template watch of a running task keeps its settings while the allocation stops: a stop runs no update hook.
     StopRunsNoUpdateHook: "stop_runs_no_update_hook", [P24 P29], Always;
     /// The template watch of a running task uses the wait times of its current job version.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::requests::{Deregister, Request};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::{AllocId, DeploymentId, JobKey, RequestId, Slot, VolumeId};
+use drover_core::ids::{AccessorId, AllocId, DeploymentId, JobKey, RequestId, Slot, VolumeId};
+use drover_core::model::acl::AclToken;
 use drover_core::model::eval::Deployment;
 use drover_core::model::variable::{Variable, VariableKey};
+use drover_core::store::acl::{AclBootstrapRecord, AclPolicyRecord, AclTokenRecord};
 use drover_core::store::disk::Disk;
 use drover_core::store::namespace::NamespaceRecord;
 use drover_core::store::node::NodeRecord;
@@ -77,6 +79,36 @@ impl<'a> Facts<'a> {
     /// The namespace that the disk holds.
     pub(crate) fn namespace(self, name: &str) -> Option<&'a NamespaceRecord> {
         saved_namespace(self.world, name)
+    }
+
+    /// The policy of the API that the disk holds.
+    pub(crate) fn acl_policy(self, name: &str) -> Option<&'a AclPolicyRecord> {
+        match self.world.disk.records().get(&Key::AclPolicy(name.into())) {
+            Some(Record::AclPolicy(saved)) => Some(saved),
+            _ => None,
+        }
+    }
+
+    /// The token of the API that the disk holds.
+    pub(crate) fn acl_token(self, accessor: AccessorId) -> Option<&'a AclTokenRecord> {
+        match self.world.disk.records().get(&Key::AclToken(accessor)) {
+            Some(Record::AclToken(saved)) => Some(saved),
+            _ => None,
+        }
+    }
+
+    /// Whether the disk holds that there was a first token.
+    pub(crate) fn acl_bootstrap(self) -> Option<&'a AclBootstrapRecord> {
+        match self.world.disk.records().get(&Key::AclBootstrap) {
+            Some(Record::AclBootstrap(saved)) => Some(saved),
+            _ => None,
+        }
+    }
+
+    /// Whether a token may be gone: it is expired, or somebody deletes it.
+    pub(crate) fn may_lose_token(self, token: &AclToken) -> bool {
+        let accessor = token.accessor;
+        token.is_expired(self.world.now().wall) || self.replies.deletes_acl_token(accessor)
     }
 
     /// The volume that the disk holds.
@@ -165,6 +197,16 @@ impl Replies {
         self.any(|asked| matches!(asked, Request::DeleteNamespace(one) if *one.name == *name))
     }
 
+    /// Whether this life was asked to delete the policy.
+    pub(crate) fn deletes_acl_policy(&self, name: &str) -> bool {
+        self.any(|asked| matches!(asked, Request::DeleteAclPolicy(one) if *one.name == *name))
+    }
+
+    /// Whether this life was asked to delete the token.
+    pub(crate) fn deletes_acl_token(&self, of: AccessorId) -> bool {
+        self.any(|asked| matches!(asked, Request::DeleteAclToken(one) if one.accessor == of))
+    }
+
     /// Whether this life was asked to delete the volume.
     pub(crate) fn deletes_volume(&self, id: VolumeId) -> bool {
         self.any(|asked| matches!(asked, Request::DeleteVolume(one) if one.volume == id))
@@ -194,6 +236,7 @@ impl Checker {
         })?;
         let Some(asked) = asked else { return Ok(()) };
         self.variable_change_checks_index(request, &asked, reply)?;
+        self.acl_answered(&asked, reply)?;
         self.scaling_is_bounded(request, reply)?;
         self.deleted_namespace_is_empty(world, &asked, reply)?;
         self.job_without_home_is_refused(request, reply)?;
@@ -244,6 +287,7 @@ fn index_of(reply: &Reply) -> u64 {
         | Reply::NodeChanged { index, .. }
         | Reply::Deployment { index, .. }
         | Reply::Done { index } => *index,
+        Reply::AclToken(token) => token.modify_index,
         Reply::Variable(meta) => meta.modify_index,
         Reply::HandedOver(_) | Reply::Volume(_) | Reply::Refused(_) => 0,
     }

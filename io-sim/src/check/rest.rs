@@ -72,6 +72,7 @@ impl Checker {
         self.no_wait_for_present_volume(world, agent)?;
         self.volumes_have_directories(world, agent)?;
         self.content_has_its_namespace(world, agent)?;
+        self.expired_token_is_removed(world, agent)?;
         self.node_attributes_match_fingerprints(world, agent)?;
         self.latest_time_is_launched(world, agent)?;
         self.finished_dispatched_jobs_are_collected(agent)?;

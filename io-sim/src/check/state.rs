@@ -25,6 +25,8 @@ impl Checker {
         self.index_never_goes_back(agent)?;
         self.variables_survive_agent_restart(agent)?;
         self.namespaces_survive_agent_restart(agent)?;
+        self.acl_survives_agent_restart(world, agent)?;
+        self.deleted_token_lets_nobody_in(agent)?;
         self.services(agent)?;
         self.oversized_directory_is_told()?;
         self.due_check_restarts_happened(world)?;

@@ -72,7 +72,7 @@ impl Touched {
             // Children of it may go, and one comes.
             Subject::Job(job) if is_template(agent, &job) => self.everything(),
             Subject::Job(job) => self.job(agent, &job),
-            Subject::Variable(_) | Subject::Namespace(_) => {}
+            Subject::Variable(_) | Subject::Namespace(_) | Subject::Acl => {}
             Subject::Deployment(_) | Subject::Node | Subject::Everything => self.everything(),
         }
     }
@@ -126,6 +126,9 @@ impl Touched {
             | Key::Node
             | Key::Volume(_)
             | Key::Namespace(_)
+            | Key::AclPolicy(_)
+            | Key::AclToken(_)
+            | Key::AclBootstrap
             | Key::Server
             | Key::Reported(_)
             | Key::Announced(_)

@@ -1,11 +1,16 @@
 //! What operators ask in simulated worlds: for each request ([`drover_core::agent::requests`]) one file with
 //! what people of a script do with it ([`ActKind`]) and what its answer says of the disk ([`Simulated`]).
 
+mod apply_acl_policy;
 mod apply_namespace;
 mod apply_node_meta;
+mod bootstrap_acl;
 mod collect_alloc;
 mod collect_garbage;
+mod create_acl_token;
 mod create_volume;
+mod delete_acl_policy;
+mod delete_acl_token;
 mod delete_namespace;
 mod delete_variable;
 mod delete_volume;
@@ -34,13 +39,19 @@ mod tag_version;
 mod take_over;
 mod transfer_complete;
 mod untag_version;
+mod update_acl_token;
 mod update_drain;
 
+pub use apply_acl_policy::ApplyAclPolicy;
 pub use apply_namespace::ApplyNamespace;
 pub use apply_node_meta::ApplyNodeMeta;
+pub use bootstrap_acl::BootstrapAcl;
 pub use collect_alloc::CollectAlloc;
 pub use collect_garbage::Collect;
+pub use create_acl_token::CreateAclToken;
 pub use create_volume::CreateVolume;
+pub use delete_acl_policy::DeleteAclPolicy;
+pub use delete_acl_token::DeleteAclToken;
 pub use delete_namespace::DeleteNamespace;
 pub use delete_variable::DeleteVariable;
 pub use delete_volume::DeleteVolume;
@@ -69,6 +80,7 @@ pub use tag_version::TagVersion;
 pub use take_over::{TakeOver, TakeOverOne};
 pub use transfer_complete::TransferComplete;
 pub use untag_version::UntagVersion;
+pub use update_acl_token::UpdateAclToken;
 pub use update_drain::UpdateDrain;
 
 use drover_core::agent::requests::Request;
@@ -119,7 +131,8 @@ pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
         StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession
         RevertJob TagVersion UntagVersion SetStable ScaleJob ForcePeriodic
         SetEligibility UpdateDrain ApplyNodeMeta SetScheduler CreateVolume DeleteVolume
-        ApplyNamespace DeleteNamespace EvaluateNode
+        ApplyNamespace DeleteNamespace EvaluateNode BootstrapAcl CreateAclToken UpdateAclToken
+        DeleteAclToken ApplyAclPolicy DeleteAclPolicy
         PromoteDeployment FailDeployment PauseDeployment SetAllocHealth
     }
 }

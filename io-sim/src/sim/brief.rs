@@ -62,7 +62,7 @@ fn asks(names: &Names, asked: &Request) -> String {
         Subject::Deployment(id) => format!("{what} deployment {}", id.short()),
         Subject::Variable(key) => format!("{what} {}", key.path),
         Subject::Namespace(name) => format!("{what} {name}"),
-        Subject::Node | Subject::Everything => what.to_owned(),
+        Subject::Acl | Subject::Node | Subject::Everything => what.to_owned(),
     }
 }
 
@@ -71,6 +71,7 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         Some((_, TimerName::Alloc(id, timer))) => {
             (Column::Of(names.alloc(id)), format!("timer {timer:?}"))
         }
+        Some((_, TimerName::Acl)) => (Column::Agent, "a token expires".to_owned()),
         Some((_, TimerName::Drain)) => (Column::Agent, "deadline of the drain".to_owned()),
         Some((_, TimerName::Periodic(job))) => (Column::Agent, format!("time of job {}", job.id)),
         Some((_, TimerName::Progress(job))) => {
@@ -188,6 +189,7 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 Reply::NodeChanged { .. } => "node changed".to_owned(),
                 Reply::Deployment { .. } => "deployment changed".to_owned(),
                 Reply::Volume(id) => format!("volume {}", id.short()),
+                Reply::AclToken(token) => format!("token {}", token.token.accessor.short()),
                 Reply::Variable(meta) => format!("put at {}", meta.modify_index),
                 Reply::HandedOver(slots) => format!("handed over {}", slots.len()),
                 Reply::Refused(why) => format!("refused {why:?}"),
@@ -248,6 +250,11 @@ fn records(names: &Names, batch: &Batch) -> String {
             format!("volume {} {}", id.short(), volume.state.as_str())
         }
         (Key::Volume(id), _) => format!("volume {} removed", id.short()),
+        (Key::AclPolicy(name), Some(_)) => format!("policy {name}"),
+        (Key::AclPolicy(name), None) => format!("policy {name} removed"),
+        (Key::AclToken(id), Some(_)) => format!("token {}", id.short()),
+        (Key::AclToken(id), None) => format!("token {} removed", id.short()),
+        (Key::AclBootstrap, _) => "the first token".to_owned(),
         (Key::Namespace(name), Some(_)) => format!("namespace {name}"),
         (Key::Namespace(name), None) => format!("namespace {name} removed"),
         (Key::Job(job), Some(_)) => format!("job {}", job.id),

@@ -160,6 +160,15 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "ApplyNamespace"
         | "DeleteNamespace"
         | "NamespaceRecord"
+        | "BootstrapAcl"
+        | "CreateAclToken"
+        | "DeleteAclToken"
+        | "ApplyAclPolicy"
+        | "DeleteAclPolicy"
+        | "AclPolicyRecord"
+        | "AclTokenRecord"
+        | "AclBootstrapRecord"
+        | "Acl"
         | "NamespaceCapabilities" => Fields::all(Rule::Show),
         "Namespace" => Fields::listed(
             &[
@@ -168,6 +177,10 @@ pub(super) fn fields(owner: &str) -> Fields {
             ],
             Rule::Show,
         ),
+        "AclToken" | "UpdateAclToken" => {
+            Fields::listed(&[(&["name"], Rule::HideTexts)], Rule::Show)
+        }
+        "AclPolicy" => Fields::listed(&[(&["description", "rules"], Rule::HideTexts)], Rule::Show),
         "VolumeRequest" => Fields::listed(&[(&["MountOptions"], Rule::HideAll)], Rule::Show),
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),

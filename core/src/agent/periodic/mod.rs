@@ -35,7 +35,7 @@ pub use due::ON_TIME;
 pub(super) use due::child_of;
 
 /// The wall clock moves when it and the boot clock are this much further apart or closer than before.
-const CLOCK_MOVES: Span = Span::millis(1);
+pub(super) const CLOCK_MOVES: Span = Span::millis(1);
 
 /// The launches of all periodic jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,11 +104,11 @@ pub struct PeriodicView<'a> {
 impl Agent {
     /// Notes what the clocks show. Returns whether the wall clock was set.
     pub(super) fn note_clocks(&mut self, now: Now) -> bool {
-        let at = i64::try_from(now.at.0).unwrap_or(i64::MAX);
-        let ahead = now.wall.0.saturating_sub(at);
+        let ahead = now.wall_ahead();
         let moved = ahead.saturating_sub(self.launches.ahead);
+        let acl_follows = self.acl.note_clocks(now);
         if self.launches.is_empty() || moved.abs() < CLOCK_MOVES.0 {
-            return false;
+            return acl_follows;
         }
         self.launches.ahead = ahead;
         if moved < 0 && self.shutdown.is_none() {

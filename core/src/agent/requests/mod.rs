@@ -5,11 +5,16 @@
 //! An answer leaves when what was done is saved. A request about an allocation is taken also while the
 //! agent ends its tasks; all others are refused then.
 
+mod apply_acl_policy;
 mod apply_namespace;
 mod apply_node_meta;
+mod bootstrap_acl;
 mod collect_alloc;
 mod collect_garbage;
+mod create_acl_token;
 mod create_volume;
+mod delete_acl_policy;
+mod delete_acl_token;
 mod delete_namespace;
 mod delete_variable;
 mod delete_volume;
@@ -38,13 +43,19 @@ mod tag_version;
 mod take_over;
 mod transfer_complete;
 mod untag_version;
+mod update_acl_token;
 mod update_drain;
 
+pub use apply_acl_policy::ApplyAclPolicy;
 pub use apply_namespace::ApplyNamespace;
 pub use apply_node_meta::ApplyNodeMeta;
+pub use bootstrap_acl::BootstrapAcl;
 pub use collect_alloc::CollectAlloc;
 pub use collect_garbage::CollectGarbage;
+pub use create_acl_token::CreateAclToken;
 pub use create_volume::CreateVolume;
+pub use delete_acl_policy::DeleteAclPolicy;
+pub use delete_acl_token::DeleteAclToken;
 pub use delete_namespace::DeleteNamespace;
 pub use delete_variable::DeleteVariable;
 pub use delete_volume::DeleteVolume;
@@ -73,6 +84,7 @@ pub use tag_version::TagVersion;
 pub use take_over::TakeOver;
 pub use transfer_complete::TransferComplete;
 pub use untag_version::UntagVersion;
+pub use update_acl_token::UpdateAclToken;
 pub use update_drain::UpdateDrain;
 
 use std::collections::BTreeSet;
@@ -125,6 +137,8 @@ pub enum Subject<'a> {
     Variable(&'a VariableKey),
     /// A namespace.
     Namespace(&'a str),
+    /// Who may use the API.
+    Acl,
     /// The node.
     Node,
     /// All there is.
@@ -239,6 +253,12 @@ requests! {
     DeleteVolume,
     ApplyNamespace,
     DeleteNamespace,
+    BootstrapAcl,
+    CreateAclToken,
+    UpdateAclToken,
+    DeleteAclToken,
+    ApplyAclPolicy,
+    DeleteAclPolicy,
     EvaluateNode,
 }
 
@@ -264,6 +284,7 @@ impl Agent {
             | Subject::Deployment(_)
             | Subject::Variable(_)
             | Subject::Namespace(_)
+            | Subject::Acl
             | Subject::Node
             | Subject::Everything
                 if self.shutdown.is_some() =>
@@ -276,6 +297,7 @@ impl Agent {
             | Subject::Deployment(_)
             | Subject::Variable(_)
             | Subject::Namespace(_)
+            | Subject::Acl
             | Subject::Node
             | Subject::Everything => {}
         }
@@ -310,6 +332,7 @@ impl Agent {
             | Subject::Deployment(_)
             | Subject::Variable(_)
             | Subject::Namespace(_)
+            | Subject::Acl
             | Subject::Node
             | Subject::Everything => None,
         })
