@@ -141,13 +141,13 @@ fn whole(api: &Api, alloc: &AllocRecords, may_keep: bool) -> Shown<Alloc> {
 }
 
 /// All of these allocations, as lists show them.
-pub(super) fn stubs(api: &Api, params: &Params, seen: Indexed<Vec<AllocRecords>>) -> Answer {
+pub(super) async fn stubs(api: &Api, params: &Params, seen: Indexed<Vec<AllocRecords>>) -> Answer {
     if params.pretty {
         let stubs = seen.value.iter().map(|alloc| stub(api, alloc));
         return answer::read(params, seen.index, &stubs.collect::<Vec<_>>());
     }
     let count = seen.value.len();
-    list::whole(seen.index, seen.value, written(api.clone(), count))
+    list::whole(seen.index, seen.value, written(api.clone(), count)).await
 }
 
 /// Where a page of allocations may begin.

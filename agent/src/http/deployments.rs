@@ -62,7 +62,7 @@ pub(super) async fn allocations(
     let id: DeploymentId = uuid("deployment", &id)?;
     let wanted = move |alloc: &AllocRecord| alloc.deployment == Some(id);
     let seen = records::allocs(&api, &params, wanted).await?;
-    allocations::stubs(&api, &params, seen)
+    allocations::stubs(&api, &params, seen).await
 }
 
 /// The bodies of all requests to change a roll-out.

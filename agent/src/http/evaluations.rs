@@ -95,7 +95,7 @@ pub(super) async fn allocations(
 ) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
     let seen = records::allocs(&api, &params, move |alloc| alloc.eval == id).await?;
-    allocations::stubs(&api, &params, seen)
+    allocations::stubs(&api, &params, seen).await
 }
 
 /// The evaluations that one came of and that came of it, and so on: all of a chain but itself.

@@ -212,7 +212,7 @@ async fn allocs_of(api: &Api, params: &Params, key: JobKey) -> Answer {
         Indexed::whole(view, allocs.collect())
     })
     .await?;
-    allocations::stubs(api, params, seen)
+    allocations::stubs(api, params, seen).await
 }
 
 async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -19,7 +19,7 @@ use super::params::Params;
 /// The most elements of a list that is made where it is asked for.
 const FEW: usize = 64;
 
-/// How many bytes of a long list are sent at a time, or a little more.
+/// How many bytes of a list are made at a time, or a little more. What is shorter is sent as a whole.
 const PIECE: usize = 256 * 1024;
 
 /// The page of a list that is asked for, of what the filter takes.
@@ -58,33 +58,32 @@ pub(super) async fn list_as<T, W>(
     params: Params,
     seen: Indexed<Vec<T>>,
     token: impl Fn(&T) -> String + Send + 'static,
-    written: impl FnOnce(usize) -> W,
+    written: impl FnOnce(usize) -> W + Send + 'static,
 ) -> Answer
 where
     T: Row + Send + Sync + 'static,
     W: Fn(&T, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync + 'static,
 {
     let (index, count) = (seen.index, seen.value.len());
-    let page = elsewhere(count, move || params.page(seen.value, token)).await?;
-    let write = written(page.items.len());
-    let mut response = whole(index, page.items, write)?;
-    name_next(&mut response, page.next);
+    let (list, next) = elsewhere(count, move || {
+        let page = params.page(seen.value, token)?;
+        let write = written(page.items.len());
+        Ok((Begun::new(page.items, write)?, page.next))
+    })
+    .await?;
+    let mut response = answer::read_body(index, list.body());
+    name_next(&mut response, next);
     Ok(response)
 }
 
 /// A list of all of these.
-pub(super) fn whole<T, W>(index: u64, items: Vec<T>, write: W) -> Answer
+pub(super) async fn whole<T, W>(index: u64, items: Vec<T>, write: W) -> Answer
 where
     T: Send + Sync + 'static,
     W: Fn(&T, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync + 'static,
 {
-    let is_long = items.len() > FEW;
-    let list = Written { items, write };
-    if is_long {
-        return Ok(answer::read_body(index, Arc::new(list).streamed()));
-    }
-    let (text, _) = list.piece(0, usize::MAX).map_err(answer::not_encoded)?;
-    Ok(answer::read_body(index, text.into()))
+    let list = elsewhere(items.len(), move || Begun::new(items, write)).await?;
+    Ok(answer::read_body(index, list.body()))
 }
 
 /// Does it where that delays nobody, if there is much to do.
@@ -130,21 +129,15 @@ where
     T: Send + Sync + 'static,
     W: Fn(&T, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync + 'static,
 {
-    /// The JSON from an element on, of so many bytes or a little more.
-    fn piece(&self, from: usize, bytes: usize) -> serde_json::Result<Piece> {
-        let mut text = Vec::with_capacity(if bytes == PIECE {
-            PIECE + PIECE / 16
-        } else {
-            0
-        });
-        if from == 0 {
-            text.push(b'[');
-        }
+    /// The JSON from an element on.
+    fn piece(&self, from: usize) -> serde_json::Result<Piece> {
+        let mut text = Vec::new();
+        text.push(if from == 0 { b'[' } else { b',' });
         for (at, item) in self.items.iter().enumerate().skip(from) {
-            if text.len() >= bytes {
+            if text.len() >= PIECE {
                 return Ok((text, Some(at)));
             }
-            if at > 0 {
+            if at > from {
                 text.push(b',');
             }
             (self.write)(item, &mut text)?;
@@ -155,13 +148,36 @@ where
 
     fn begin(self: &Arc<Self>, from: usize) -> JoinHandle<serde_json::Result<Piece>> {
         let list = self.clone();
-        spawn_blocking(move || list.piece(from, PIECE))
+        spawn_blocking(move || list.piece(from))
+    }
+}
+
+/// A list of which the first piece is there, which may be all of it.
+struct Begun<T, W> {
+    list: Arc<Written<T, W>>,
+    first: Piece,
+}
+
+impl<T, W> Begun<T, W>
+where
+    T: Send + Sync + 'static,
+    W: Fn(&T, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync + 'static,
+{
+    fn new(items: Vec<T>, write: W) -> Result<Begun<T, W>, ApiError> {
+        let list = Arc::new(Written { items, write });
+        let first = list.piece(0).map_err(answer::not_encoded)?;
+        Ok(Begun { list, first })
     }
 
-    fn streamed(self: Arc<Self>) -> Body {
-        let first = self.begin(0);
-        let pieces = stream::try_unfold(Some(first), move |making| {
-            let list = self.clone();
+    /// Its JSON: as a whole if that is one piece, otherwise each while the one before it is sent.
+    fn body(self) -> Body {
+        let Begun { list, first } = self;
+        let (text, Some(next)) = first else {
+            return first.0.into();
+        };
+        let second = list.begin(next);
+        let rest = stream::try_unfold(Some(second), move |making| {
+            let list = list.clone();
             async move {
                 let Some(making) = making else {
                     return Ok(None);
@@ -170,6 +186,7 @@ where
                 Ok::<_, io::Error>(Some((text, next.map(|next| list.begin(next)))))
             }
         });
-        Body::from_stream(pieces)
+        let first = stream::once(async move { Ok(text) });
+        Body::from_stream(first.chain(rest))
     }
 }
