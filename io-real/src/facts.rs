@@ -1,11 +1,30 @@
 //! What an agent needs of its machine before anything else: a name, and random numbers.
 
+use std::io;
+
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::system::uname;
 
 /// The host's name.
 pub fn hostname() -> String {
     uname().nodename().to_string_lossy().into_owned()
+}
+
+/// A UUID of version 4 that nobody guesses.
+///
+/// # Errors
+/// The machine has no randomness.
+pub fn new_uuid() -> io::Result<u128> {
+    let mut bytes = [0_u8; 16];
+    match getrandom(&mut bytes, GetRandomFlags::empty())? {
+        16 => {}
+        short => {
+            let words = format!("the machine gave {short} random bytes of 16");
+            return Err(io::Error::other(words));
+        }
+    }
+    let bits = u128::from_be_bytes(bytes);
+    Ok(bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62))
 }
 
 /// Random bits from the machine, for the core's seed and the node's id.
