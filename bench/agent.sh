@@ -19,14 +19,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 
-quick=false
-case ${1:-} in
-    '') ;;
-    --quick) quick=true ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
-esac
-runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
-
 # What one allocation after the other takes.
 measure_latency() {
     start_agent

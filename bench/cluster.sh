@@ -16,45 +16,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 
-quick=false
-case ${1:-} in
-    '') ;;
-    --quick) quick=true ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
-esac
-runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
-
 port=${addr##*:}
 server_http=127.0.0.1:$((port + 10)) server_rpc=127.0.0.1:$((port + 11)) figures=127.0.0.1:$((port + 13))
 server='' listener=''
 
-declare -A found # "AGENT FIGURE" to what was measured
-
-note() {
-    found["$who $1"]=$2
-    echo "bench: $who: $1 $2" >&2
-}
-
-measured() { "$client" "$@" || fail "$who: $1 was not measured"; }
-
 # What the server counts goes to a file, a line for each.
 start_server() {
     mkdir -p "$dir/server"
-    cat > "$dir/server.hcl" << EOF
-data_dir             = "$dir/server"
-bind_addr            = "127.0.0.1"
-log_level            = "WARN"
-disable_update_check = true
-advertise {
-  http = "127.0.0.1"
-  rpc  = "127.0.0.1"
-  serf = "127.0.0.1"
-}
-ports {
-  http = $((port + 10))
-  rpc  = $((port + 11))
-  serf = $((port + 12))
-}
+    {
+        nomad_settings "$dir/server" $((port + 10))
+        cat << EOF
 server {
   enabled          = true
   bootstrap_expect = 1
@@ -64,6 +35,7 @@ telemetry {
   disable_hostname = true
 }
 EOF
+    } > "$dir/server.hcl"
     "$client" figures "$figures" "$dir/figures" &
     listener=$!
     env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/server.hcl" >> "$dir/log" 2>&1 &
@@ -92,19 +64,9 @@ cleanup_all() {
 }
 
 client_settings() {
-    cat > "$dir/client.hcl" << EOF
-data_dir             = "$dir/data"
-bind_addr            = "127.0.0.1"
-log_level            = "WARN"
-disable_update_check = true
-advertise {
-  http = "127.0.0.1"
-  rpc  = "127.0.0.1"
-  serf = "127.0.0.1"
-}
-ports {
-  http = $port
-}
+    {
+        nomad_settings "$dir/data" "$port"
+        cat << EOF
 client {
   enabled       = true
   servers       = ["$server_rpc"]
@@ -119,6 +81,7 @@ plugin "raw_exec" {
   }
 }
 EOF
+    } > "$dir/client.hcl"
 }
 
 # Starts the agent; sets agent and joined.

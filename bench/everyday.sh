@@ -17,24 +17,6 @@ cd "$(dirname "$0")/.."
 . bench/lib.sh
 . bench/everyday_nomad.sh
 
-quick=false
-case ${1:-} in
-    '') ;;
-    --quick) quick=true ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
-esac
-runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
-
-declare -A found # "AGENT FIGURE" to what was measured
-
-# Said at once, too: what comes later may fail.
-note() {
-    found["$who $1"]=$2
-    echo "bench: $who: $1 $2" >&2
-}
-
-measured() { "$client" "$@" || fail "$who: $1 was not measured"; }
-
 # CPU of agent and helpers while so many seconds pass, in microseconds.
 cpu_of() {
     local cpu0

@@ -3,21 +3,9 @@
 
 start_nomad() {
     mkdir -p "$dir/nomad"
-    cat > "$dir/nomad.hcl" << EOF
-data_dir   = "$dir/nomad"
-bind_addr  = "127.0.0.1"
-log_level  = "WARN"
-advertise {
-  http = "127.0.0.1"
-  rpc  = "127.0.0.1"
-  serf = "127.0.0.1"
-}
-disable_update_check = true
-ports {
-  http = ${addr##*:}
-  rpc  = $((${addr##*:} + 1))
-  serf = $((${addr##*:} + 2))
-}
+    {
+        nomad_settings "$dir/nomad" "${addr##*:}"
+        cat << EOF
 server {
   enabled          = true
   bootstrap_expect = 1
@@ -39,6 +27,7 @@ plugin "raw_exec" {
   }
 }
 EOF
+    } > "$dir/nomad.hcl"
     inside env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/nomad.hcl" >> "$dir/log" 2>&1 &
     agent=$!
 }

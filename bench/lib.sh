@@ -1,4 +1,4 @@
-# What bench/agent.sh is made of: starting and ending agents, reading what the kernel counts, and
+# What the benches are made of: starting and ending agents, reading what the kernel counts, and
 # printing rows. Sourced, not run.
 
 addr=127.0.0.1:${DROVER_BENCH_PORT:-4799}
@@ -6,6 +6,48 @@ addr=127.0.0.1:${DROVER_BENCH_PORT:-4799}
 options=()
 
 fail() { echo "bench: $*" >&2; exit 1; }
+
+# Reads what the script was called with. Whoever asks for something else is shown the head of the script.
+quick=false
+case ${1:-} in
+    '') ;;
+    --quick) quick=true ;;
+    *) sed -n '2,/^$/s/^# \{0,1\}//p' "bench/${0##*/}"; exit 2 ;;
+esac
+
+# runs MANY FEW: how often something is done, or with how many
+runs() { if $quick; then echo "$2"; else echo "$1"; fi; }
+
+declare -A found # "AGENT FIGURE" to what was measured
+
+# note FIGURE MEASURED, of the agent whose name is in `who`. Said at once, too: what comes later may fail.
+note() {
+    found["$who $1"]=$2
+    echo "bench: $who: $1 $2" >&2
+}
+
+# What the measuring client says.
+measured() { "$client" "$@" || fail "$who: $1 was not measured"; }
+
+# nomad_settings DIRECTORY PORT: what all agents of Nomad are told here: where they are, and nothing of others.
+nomad_settings() {
+    cat << EOF
+data_dir             = "$1"
+bind_addr            = "127.0.0.1"
+log_level            = "WARN"
+disable_update_check = true
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+ports {
+  http = $2
+  rpc  = $(($2 + 1))
+  serf = $(($2 + 2))
+}
+EOF
+}
 
 # The program as users get it, the measuring client of that name, and what starts agents.
 build() {
