@@ -2,6 +2,7 @@
 
 use drover_core::agent::requests::{
     CollectGarbage, FailDeployment, PauseDeployment, PromoteDeployment, Request, SetAllocHealth,
+    StopAlloc,
 };
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{DeploymentId, JobKey};
@@ -198,6 +199,30 @@ fn failed_canary_leaves_old_version_alone() {
         sim.run(LONG)?;
         expect_running(sim, &[(0, 2)])?;
         sim.expect_that(version(sim) == Some(1), "nothing comes back")?;
+        sim.converge()
+    });
+}
+
+/// The copy beside a canary goes on as it did, also when nothing is left of that.
+#[test]
+fn collected_canary_leaves_old_copy_its_replacement() {
+    for_seeds(20, |sim| {
+        first(sim, &web(0, 2, one_canary))?;
+        sim.register(&broken(2, one_canary));
+        sim.until(LONG, |sim| is(sim, DeploymentStatus::Failed))?;
+        sim.run(LONG)?;
+        ask(sim, CollectGarbage)?;
+        sim.run(LONG)?;
+        let allocs = sim.allocs("web").into_iter().map(|alloc| alloc.record().id);
+        for alloc in allocs.collect::<Vec<_>>() {
+            let no_shutdown_delay = false;
+            sim.ask(StopAlloc {
+                alloc,
+                no_shutdown_delay,
+            });
+        }
+        sim.run(LONG)?;
+        expect_running(sim, &[(0, 2)])?;
         sim.converge()
     });
 }

@@ -72,7 +72,8 @@ impl Agent {
         let Some(job) = self.local.jobs.get(&alloc.job) else {
             return;
         };
-        if alloc.next.is_some() || alloc.destroying {
+        // A canary is beside its copy, which goes on without it.
+        if alloc.next.is_some() || alloc.destroying || alloc.canary {
             return;
         }
         let mut left = JobRecord::clone(job);
