@@ -108,30 +108,42 @@ impl<'a> TaskEventFields<'a> {
 
 impl<'a> OldEvent<'a> {
     fn of(details: &'a BTreeMap<String, String>) -> OldEvent<'a> {
-        let text = |name| text(details, name);
-        let nanos = |name| {
-            let text = details.get(name).map(String::as_str).unwrap_or_default();
-            let span = text.parse().ok();
-            span.or_else(|| Some(parse_duration(text).ok()?.0))
-                .unwrap_or(0)
-        };
-        OldEvent {
-            download_error: text("download_error"),
-            driver_error: text("driver_error"),
-            driver_message: text("driver_message"),
-            failed_sibling: text("failed_sibling"),
-            kill_error: text("kill_error"),
-            kill_reason: text("kill_reason"),
-            kill_timeout: nanos("kill_timeout"),
-            restart_reason: text("restart_reason"),
-            setup_error: text("setup_error"),
-            start_delay: nanos("start_delay"),
-            task_signal: text("task_signal"),
-            task_signal_reason: text("task_signal_reason"),
-            validation_error: text("validation_error"),
-            ..OldEvent::default()
+        let mut old = OldEvent::default();
+        // Most events have none, or few.
+        for (name, value) in details {
+            let field = match name.as_str() {
+                "kill_timeout" => {
+                    old.kill_timeout = nanos(value);
+                    continue;
+                }
+                "start_delay" => {
+                    old.start_delay = nanos(value);
+                    continue;
+                }
+                "download_error" => &mut old.download_error,
+                "driver_error" => &mut old.driver_error,
+                "driver_message" => &mut old.driver_message,
+                "failed_sibling" => &mut old.failed_sibling,
+                "kill_error" => &mut old.kill_error,
+                "kill_reason" => &mut old.kill_reason,
+                "restart_reason" => &mut old.restart_reason,
+                "setup_error" => &mut old.setup_error,
+                "task_signal" => &mut old.task_signal,
+                "task_signal_reason" => &mut old.task_signal_reason,
+                "validation_error" => &mut old.validation_error,
+                _ => continue,
+            };
+            *field = Cow::Borrowed(value);
         }
+        old
     }
+}
+
+/// A length of time: a number of nanoseconds, or as people write it.
+fn nanos(text: &str) -> i64 {
+    let span = text.parse().ok();
+    span.or_else(|| Some(parse_duration(text).ok()?.0))
+        .unwrap_or(0)
 }
 
 /// A detail of an event, or nothing.
