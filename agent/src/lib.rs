@@ -7,6 +7,7 @@
     allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may fail")
 )]
 
+pub mod acl;
 pub mod admission;
 pub mod agent_handle;
 pub mod agent_log;

@@ -4,7 +4,7 @@
 //! parser: of a plugin's first line, of its messages with what the core makes of them, of
 //! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
 //! other nodes, of templates, of cron expressions, of files that are formatted, of checks of services, of filter
-//! expressions, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
+//! expressions, of policies of access control, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
 //! Fuzzers and the short run of the tests use the same functions.
 //!
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
@@ -19,6 +19,7 @@ mod cron;
 mod filter;
 mod format;
 mod plugin;
+mod policy;
 mod snapshot;
 mod template;
 mod websocket;
@@ -31,6 +32,7 @@ pub use cron::cron;
 pub use filter::filter;
 pub use format::hcl_format;
 pub use plugin::{handshake, plugin_message};
+pub use policy::policy;
 pub use snapshot::snapshot;
 pub use template::template;
 pub use websocket::{exec_message, websocket_frame};
@@ -39,7 +41,7 @@ pub use websocket::{exec_message, websocket_frame};
 pub type Target = fn(&[u8]);
 
 /// All doors by their names, and how many tries of others one of theirs takes.
-pub const TARGETS: [(&str, Target, u64); 16] = [
+pub const TARGETS: [(&str, Target, u64); 17] = [
     ("artifact", artifact, 1),
     ("attribute", attribute, 1),
     ("check", check, 1),
@@ -50,6 +52,7 @@ pub const TARGETS: [(&str, Target, u64); 16] = [
     ("hcl_format", hcl_format, 10),
     ("placed_alloc", placed_alloc, 20),
     ("plugin_message", plugin_message, 1),
+    ("policy", policy, 5),
     ("rpc_connection", rpc_connection, 20),
     ("rpc_message", rpc_message, 10),
     ("snapshot", snapshot, 40),

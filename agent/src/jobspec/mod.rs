@@ -219,6 +219,15 @@ pub fn parse_namespace(text: &str, file_name: &str) -> Result<serde_json::Value,
     parse_spec(text, file_name, &blocks::NAMESPACE_SPEC, "namespace")
 }
 
+/// Reads a policy of access control: the rules of each kind, as they are written.
+///
+/// # Errors
+///
+/// All mistakes that could be found in one go, each with its place.
+pub(crate) fn parse_policy(text: &str, file_name: &str) -> Result<serde_json::Value, Errors> {
+    parse_spec(text, file_name, &blocks::POLICY_SPEC, "policy")
+}
+
 /// Reads a file whose whole body is one block.
 fn parse_spec(
     text: &str,

@@ -7,6 +7,7 @@ mod group;
 pub(super) mod items;
 mod job;
 mod namespace;
+mod policy;
 mod service;
 mod task;
 mod values;
@@ -22,6 +23,7 @@ use super::source::At;
 
 pub(super) use job::JOB;
 pub(super) use namespace::NAMESPACE_SPEC;
+pub(super) use policy::POLICY_SPEC;
 pub(super) use volume::VOLUME_SPEC;
 
 /// A block as JSON.
@@ -42,6 +44,8 @@ pub(super) enum Kind {
     TextLists,
     /// One of these texts.
     Choice(&'static [&'static str]),
+    /// A list of some of these texts.
+    Choices(&'static [&'static str]),
     /// Of no effect; the reason is shown as a warning.
     Ignored(&'static str),
 }

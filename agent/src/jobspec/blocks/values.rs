@@ -42,6 +42,7 @@ pub(super) fn read(
         Kind::Pairs => pairs(&val, convert_text).map_err(named)?,
         Kind::TextLists => pairs(&val, texts).map_err(named)?,
         Kind::Choice(choices) => return choice(on, name, choices, &val, &at),
+        Kind::Choices(choices) => choice_of_each(on, name, choices, &val, &at)?,
         Kind::Ignored(_) => return Ok(None),
     };
     Ok(Some(value))
@@ -96,6 +97,25 @@ fn pairs(val: &Val, inner: fn(&Val) -> Result<Value, String>) -> Result<Value, S
         entries.insert(key.clone(), value);
     }
     Ok(Value::Map(entries))
+}
+
+/// A list of texts, each of which is to be one of the choices.
+fn choice_of_each(
+    on: &Evaluator<'_>,
+    name: &str,
+    choices: &[&str],
+    val: &Val,
+    at: &At,
+) -> Result<Value, Fault> {
+    let Val::List(list) = val else {
+        let why = format!("{name}: a list of strings is needed, not {}", val.kind());
+        return Err(on.fault(at, why));
+    };
+    let mut chosen = Vec::new();
+    for item in list.items.iter() {
+        chosen.extend(choice(on, name, choices, item, at)?);
+    }
+    Ok(Value::List(chosen))
 }
 
 fn choice(
