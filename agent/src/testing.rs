@@ -37,7 +37,7 @@ use crate::cli::context::Context;
 use crate::cli::screen::Screen;
 use crate::config::client::ClientConfig;
 use crate::http::dto::{AllocStats, HostStats};
-use crate::http::{self, Limits, Measures, Settings};
+use crate::http::{self, Limits, Listeners, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
@@ -100,9 +100,14 @@ impl Rig {
         let addr = listener.local_addr().unwrap();
         let address = format!("http://{addr}");
         let (router, agent) = agent(dir.path(), addr.to_string());
+        let listeners = Listeners {
+            network: listener,
+            tls: None,
+            local: None,
+        };
         let tasks = vec![
             tokio::spawn(agent),
-            tokio::spawn(http::serve(listener, router, limits, None)),
+            tokio::spawn(http::serve(listeners, router, limits)),
         ];
         let connection = Connection {
             address: Some(address),

@@ -18,8 +18,7 @@
 use std::path::PathBuf;
 
 use drover_core::model::variable::check_namespace;
-use drover_core::text::quote;
-use hcl_edit::structure::{Block, Body};
+use hcl_edit::structure::Block;
 
 use super::literal::{Fields, fields};
 use super::unknown;
@@ -136,27 +135,9 @@ pub(super) fn ports(block: &Block) -> Result<Option<u16>, String> {
         .transpose()
 }
 
-/// What is to be done about a block that is not read here: whether it is known to have no effect.
-///
-/// # Errors
-/// It would protect the agent, and cannot.
-pub(super) fn without_effect(block: &Block) -> Result<bool, String> {
-    let name = block.ident.as_str();
-    match name {
-        "acl" if is_switched_on(&block.body, "enabled")? => Err(
-            "acl: there are no ACLs: whoever reaches the HTTP API may do everything. Leave the block \
-             out, and let it listen on an address of this machine alone"
-                .to_owned(),
-        ),
-        "acl" => Ok(true),
-        name => Ok(BLOCKS_WITHOUT_EFFECT.contains(&name)),
-    }
-}
-
-/// Whether a block switches something on.
-fn is_switched_on(body: &Body, name: &'static str) -> Result<bool, String> {
-    let on = fields(body)?.flag(name);
-    Ok(on.map_err(|why| quote(&why))?.unwrap_or(false))
+/// Whether a block that is not read here is known to have no effect.
+pub(super) fn is_without_effect(name: &str) -> bool {
+    BLOCKS_WITHOUT_EFFECT.contains(&name)
 }
 
 #[cfg(test)]
@@ -259,7 +240,6 @@ mod tests {
     #[test]
     fn unsupported_security_setting_is_refused() {
         for (text, words) in [
-            ("acl {\n enabled = true\n}", "there are no ACLs"),
             ("client {\n enabled = false\n}", "is nothing else"),
             (
                 "log_level = \"loud\"",
@@ -272,7 +252,6 @@ mod tests {
             let why = parse(text).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
         }
-        assert!(parse("acl {\n enabled = false\n}").is_ok());
     }
 
     #[test]

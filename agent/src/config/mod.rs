@@ -30,8 +30,9 @@
 //! }
 //! ```
 //!
-//! [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`], [`telemetry`] and [`tls`] say what else there is.
+//! [`acl`], [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`], [`telemetry`] and [`tls`] say what else there is.
 
+pub mod acl;
 pub mod agent;
 mod artifact;
 pub mod client;
@@ -68,6 +69,7 @@ use drover_io_real::notify::TargetSettings;
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
+use acl::AclConfig;
 use agent::AgentConfig;
 use client::ClientConfig;
 use docker::DockerConfig;
@@ -81,6 +83,7 @@ use tls::TlsConfig;
 
 /// What a file may have, besides blocks of Nomad that have no effect.
 const BLOCKS: &[&str] = &[
+    "acl",
     "client",
     "device",
     "limits",
@@ -119,6 +122,8 @@ pub struct FileConfig {
     pub telemetry: Telemetry,
     /// What is encrypted.
     pub tls: TlsConfig,
+    /// Who may use the API.
+    pub acl: AclConfig,
     /// How many connections one client address of the API may have; a default if none.
     pub limits: Option<ConnectionsPerClient>,
     /// Who is told what happens.
@@ -145,6 +150,7 @@ impl Default for FileConfig {
             preemption: Preemption::default(),
             telemetry: Telemetry::default(),
             tls: TlsConfig::default(),
+            acl: AclConfig::default(),
             limits: None,
             notify: Vec::new(),
             log_forward: Vec::new(),
@@ -187,7 +193,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     })?;
     let mut config = FileConfig::default();
     let (mut client, mut server, mut telemetry, mut ports) = (None, None, None, None);
-    let (mut limits, mut tls) = (None, None);
+    let (mut limits, mut tls, mut acl) = (None, None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     config.agent = agent::agent(&mut top, &mut config.ignored)?;
@@ -206,7 +212,8 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             "ports" => once(&mut ports, block, agent::ports)?,
             "limits" => once(&mut limits, block, limits::limits)?,
             "tls" => once(&mut tls, block, tls::tls)?,
-            name if agent::without_effect(block)? => {
+            "acl" => once(&mut acl, block, acl::acl)?,
+            name if agent::is_without_effect(name) => {
                 config.ignored.push(name.to_owned());
             }
             other => {
@@ -263,6 +270,8 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     config.ignored.extend(limits.ignored);
     config.tls = tls.unwrap_or_default();
     config.ignored.append(&mut config.tls.ignored);
+    config.acl = acl.unwrap_or_default();
+    config.ignored.append(&mut config.acl.ignored);
     config.ignored.append(&mut config.client.ignored);
     config.ignored.sort_unstable();
     config.ignored.dedup();

@@ -41,7 +41,7 @@ pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
                 "BuildDate": Value::Null,
             },
             "UI": { "Enabled": false, "ShowCLIHints": false },
-            "ACL": { "Enabled": false },
+            "ACL": { "Enabled": settings.acl.enabled },
             "Client": { "Enabled": true },
             "Server": { "Enabled": true },
             "AdvertiseAddrs": { "HTTP": settings.http_addr },

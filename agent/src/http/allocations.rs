@@ -20,12 +20,13 @@ use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{self, AllocRecords, NodeNames};
 use super::rendered::{Form, MOST_OF_LIST, Shown};
+use crate::acl::Capability;
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("alloc", params.prefix())?;
     let asked = params.clone();
     let seen = records::allocs(&api, &params, move |record| {
-        asked.includes(&record.job.namespace) && asked.is_prefix_of(record.id)
+        asked.includes(&record.job.namespace, Capability::ReadJob) && asked.is_prefix_of(record.id)
     })
     .await?;
     let with_resources = params.flag("resources");

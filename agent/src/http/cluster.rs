@@ -9,6 +9,7 @@ use drover_core::effect::Reply;
 use serde_json::{Value, json};
 
 use super::Api;
+use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::Indexed;
 use super::errors::ApiError;
@@ -16,6 +17,7 @@ use super::jobs;
 use super::list;
 use super::nodes::{self, NodeRow};
 use super::params::Params;
+use crate::acl::PoolCapability;
 
 /// The pools that there always are, with what they are for.
 pub(super) const POOLS: [(&str, &str); 2] = [
@@ -62,9 +64,12 @@ async fn pools(api: &Api) -> Result<Vec<(String, String)>, ApiError> {
 }
 
 pub(super) async fn list_pools(State(api): State<Api>, params: Params) -> Answer {
+    let rights = params.principal.rights();
+    require(rights.may_any_pool(PoolCapability::Read))?;
     let pools = pools(&api).await?.into_iter();
     let list: Vec<Value> = pools
         .filter(|(name, _)| name.starts_with(params.prefix()))
+        .filter(|(name, _)| rights.may_pool(name, PoolCapability::Read))
         .map(|(name, description)| pool(&name, &description))
         .collect();
     let token = |one: &Value| one["Name"].as_str().unwrap_or_default().to_owned();
@@ -241,7 +246,7 @@ pub(super) async fn collect(State(api): State<Api>) -> Answer {
     }
 }
 
-/// What `Authorization` would say if there were passwords.
+/// The token of whoever asks, where nobody needs one.
 pub(super) async fn own_token(params: Params) -> Answer {
     let value = json!({
         "AccessorID": "acls-disabled",

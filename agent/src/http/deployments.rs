@@ -18,13 +18,14 @@ use super::errors::ApiError;
 use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::{Api, allocations, body, records};
+use crate::acl::Capability;
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("deployment", params.prefix())?;
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.deployments().filter(|deployment| {
-            asked.includes(&deployment.job.namespace) && asked.is_prefix_of(deployment.id)
+            asked.includes(&deployment.job.namespace, Capability::ReadJob) && asked.is_prefix_of(deployment.id)
         });
         let mut list: Vec<_> = wanted.map(|d| DeploymentDto::of(view, d)).collect();
         list.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));

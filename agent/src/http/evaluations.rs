@@ -17,13 +17,14 @@ use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{EvalRecords, NodeNames};
 use super::{allocations, records};
+use crate::acl::Capability;
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("eval", params.prefix())?;
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.evals().filter(|eval| {
-            asked.includes(&eval.job.namespace)
+            asked.includes(&eval.job.namespace, Capability::ReadJob)
                 && asked.is_prefix_of(eval.id)
                 && asked
                     .non_empty("job")
@@ -49,7 +50,7 @@ pub(super) async fn count(State(api): State<Api>, params: Params) -> Answer {
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view
             .evals()
-            .filter(|eval| asked.includes(&eval.job.namespace) && asked.is_prefix_of(eval.id));
+            .filter(|eval| asked.includes(&eval.job.namespace, Capability::ReadJob) && asked.is_prefix_of(eval.id));
         let node = Arc::new(NodeNames::of(view.node()));
         let evals = wanted.map(|eval| EvalRecords::of(view, &node, eval));
         Indexed::whole(view, evals.collect::<Vec<_>>())

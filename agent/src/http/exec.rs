@@ -10,7 +10,9 @@ use std::time::Duration;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
+use drover_core::agent::View;
 use drover_core::agent::requests::SessionCommand;
+use drover_core::driver::isolation::isolates;
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, TaskName};
 use drover_io_real::session::{SessionClient, SessionInput, SessionOutput};
@@ -21,10 +23,13 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Api;
+use super::access::need::{Asked, Need};
+use super::access::{self, Principal};
 use super::answer::Answer;
 use super::errors::ApiError;
 use super::params::Params;
 use super::websocket::{self, Closing};
+use crate::acl::Capability;
 use crate::agent_handle::AgentHandle;
 
 /// How often a client is asked whether it still exists.
@@ -43,11 +48,21 @@ pub(super) struct Wanted {
     pub(super) greets: bool,
 }
 
-/// The greeting of a client. Its token is of no meaning here.
-#[derive(Debug, Default, Deserialize)]
+/// The greeting of a client, which may bring its token: pages cannot set headers of a websocket.
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Greeting {
     version: i64,
+    auth_token: String,
+}
+
+/// What a request for a session needs before the connection becomes a websocket: nothing where the token may come
+/// after that. Who may open it is asked again then, when the task is known.
+pub(super) fn need(asked: &Asked<'_>, otherwise: Need) -> Need {
+    match asked.query("ws_handshake") {
+        Some(_) => Need::InHandler,
+        None => otherwise,
+    }
 }
 
 pub(super) async fn exec(
@@ -76,8 +91,9 @@ pub(super) fn open(
     let none = |_| ApiError::failed("websocket connection not found in context");
     let upgrade = websocket::bounded(upgrade.map_err(none)?);
     let upgraded = params.caller.upgrade()?;
+    let principal = params.principal.clone();
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(&api, socket, wanted).await;
+        serve(&api, socket, wanted, principal).await;
         drop(upgraded);
     }))
 }
@@ -102,10 +118,13 @@ fn command(text: &str) -> Result<SessionCommand, Closing> {
 type Sink = SplitSink<WebSocket, Message>;
 type Stream = SplitStream<WebSocket>;
 
-async fn serve(api: &Api, socket: WebSocket, wanted: Wanted) {
+async fn serve(api: &Api, socket: WebSocket, wanted: Wanted, principal: Principal) {
     let (mut sink, mut stream) = socket.split();
-    let closing = match begin(api, &mut stream, wanted).await {
-        Ok(client) => converse(&mut sink, &mut stream, client).await,
+    let closing = match begin(api, &mut stream, wanted, principal).await {
+        Ok((client, principal)) => tokio::select! {
+            closing = converse(&mut sink, &mut stream, client) => closing,
+            () = principal.revoked(api) => Some(Closing::refused(access::denied().message)),
+        },
         Err(closing) => Some(closing),
     };
     if let Some(closing) = closing {
@@ -114,21 +133,67 @@ async fn serve(api: &Api, socket: WebSocket, wanted: Wanted) {
     }
 }
 
-async fn begin(api: &Api, stream: &mut Stream, wanted: Wanted) -> Result<SessionClient, Closing> {
+/// Opens the session, and says whose it is.
+async fn begin(
+    api: &Api,
+    stream: &mut Stream,
+    wanted: Wanted,
+    mut principal: Principal,
+) -> Result<(SessionClient, Principal), Closing> {
     if wanted.greets {
-        greeting(stream).await?;
+        let token = greeting(stream).await?;
+        if !token.is_empty() {
+            principal = api.sender_of(&principal, &token).await.map_err(closing)?;
+        }
     }
+    let (alloc, task) = (wanted.alloc, Some(wanted.task.clone()));
+    // Only those who may open sessions are told what is wrong with theirs.
+    let may = may_enter(api, &principal, alloc.as_ref().ok().copied(), task);
+    may.await.map_err(closing)?;
     let session = Session {
-        alloc: wanted.alloc?,
+        alloc: alloc?,
         task: wanted.task,
         run: wanted.run?,
         tty: wanted.tty,
     };
     let opened = open_session(&api.agent_handle, session).await;
-    opened.map_err(|error| match error.status.is_client_error() {
+    Ok((opened.map_err(closing)?, principal))
+}
+
+fn closing(error: ApiError) -> Closing {
+    match error.status.is_client_error() {
         true => Closing::refused(error.message),
         false => Closing::failed(error.message),
-    })
+    }
+}
+
+/// Whether somebody may enter a task, or all of them where none is named. Whoever enters one that sees the file system
+/// of the host can do there what the task can, and needs a capability more.
+///
+/// # Errors
+/// They may not.
+pub(super) async fn may_enter(
+    api: &Api,
+    principal: &Principal,
+    alloc: Option<AllocId>,
+    task: Option<TaskName>,
+) -> Result<(), ApiError> {
+    if principal.rights().is_management() {
+        return Ok(());
+    }
+    let question = move |view: View<'_>| {
+        let record = view.alloc(alloc?)?;
+        let tasks = record.tasks().iter().map(|task| task.spec());
+        let mut tasks = tasks.filter(|it| task.as_ref().is_none_or(|name| *name == it.key.task));
+        let on_host = tasks.any(|it| !isolates(&it.driver));
+        Some((record.record().job.namespace.to_string(), on_host))
+    };
+    let found = api.agent_handle.ask(question).await?;
+    let (namespace, on_host) = found.unwrap_or_else(|| ("*".to_owned(), false));
+    let needs = [Capability::AllocExec, Capability::AllocNodeExec];
+    let needs = needs.get(..1 + usize::from(on_host)).unwrap_or(&needs);
+    let mut missing = needs.iter().filter(|it| !principal.may_one_of(&namespace, &[**it]));
+    access::require(missing.next().is_none())
 }
 
 /// A program that is to run beside a task.
@@ -160,14 +225,15 @@ pub(crate) async fn open_session(
     }
 }
 
-async fn greeting(stream: &mut Stream) -> Result<(), Closing> {
+/// The token that a client greets with; empty if none.
+async fn greeting(stream: &mut Stream) -> Result<String, Closing> {
     let first = timeout(HANDSHAKE, stream.next()).await;
     let message = first.ok().flatten().and_then(Result::ok);
     let text = message.map(Message::into_data).unwrap_or_default();
     let greeting: Greeting = serde_json::from_slice(&text)
         .map_err(|_| Closing::refused("the first message must be a handshake"))?;
     match greeting.version {
-        1 => Ok(()),
+        1 => Ok(greeting.auth_token),
         other => Err(Closing::refused(format!(
             "unexpected handshake value: {other}"
         ))),

@@ -21,6 +21,7 @@ use rustix::process::geteuid;
 use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
+use super::exec::may_enter;
 use super::files::{alloc_dir, blocking, wanted_path};
 use super::params::Params;
 use super::websocket::{self, Closing};
@@ -44,6 +45,8 @@ pub(super) async fn put(
     let mode = mode.ok_or_else(|| ApiError::bad("mode must be octal, 0777 at most"))?;
     let is_dir = params.get("kind") == Some("dir");
     let path = wanted_path(&params)?;
+    // What a task on the host reads or runs can be replaced so.
+    may_enter(&api, &params.principal, id.parse().ok(), None).await?;
     let dir = alloc_dir(&api.agent_handle, &id).await?;
     let place = blocking(move || {
         let place = Place::below(&dir, &path)?;

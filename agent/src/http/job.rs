@@ -13,6 +13,7 @@ use drover_core::text::quote;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::access::need::{Asked, Need};
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{DeploymentDto, EvaluationDto, Stopped, full_job, register_answer, summary};
@@ -20,9 +21,10 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, body, dispatch, explain, jobs, periodic, plan, scale, services,
+    Api, actions, allocations, body, dispatch, exec, explain, jobs, periodic, plan, scale, services,
     snapshot, versions,
 };
+use crate::acl::Capability;
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +91,49 @@ fn split(path: &str) -> Option<(String, Part)> {
     let (id, part) = found.or_else(tagged).unwrap_or((path, Part::Whole));
     let id = percent_decode(id).filter(|id| !id.is_empty())?;
     Some((id, part))
+}
+
+/// What a request for a job, or for a part of one, needs.
+pub(super) fn need(asked: &Asked<'_>) -> Need {
+    const READ: Need = Need::Namespace(&[Capability::ReadJob]);
+    const SUBMIT: Need = Need::Namespace(&[Capability::SubmitJob]);
+    let path = asked.uri.path().strip_prefix("/v1/job/");
+    let Some((_, part)) = path.and_then(split) else {
+        return READ;
+    };
+    let reads = *asked.method == Method::GET;
+    let stops = *asked.method == Method::DELETE;
+    match part {
+        // Its namespace stands in its body.
+        Part::Whole if !reads && !stops => Need::Somewhere(&[Capability::SubmitJob]),
+        Part::Plan => Need::Somewhere(&[Capability::SubmitJob]),
+        // The first message of the websocket may bring the token.
+        Part::Action => exec::need(asked, Need::Namespace(&[Capability::AllocExec])),
+        Part::Whole if stops => SUBMIT,
+        Part::Scale if reads => {
+            Need::Namespace(&[Capability::ReadJob, Capability::ReadJobScaling])
+        }
+        Part::Scale => Need::Namespace(&[Capability::ScaleJob, Capability::SubmitJob]),
+        Part::Dispatch => Need::Namespace(&[Capability::DispatchJob]),
+        Part::PeriodicForce => {
+            Need::Namespace(&[Capability::DispatchJob, Capability::SubmitJob])
+        }
+        // Whoever takes a job over gets the disks of its copies, too.
+        Part::Handover => Need::Each(&[SUBMIT, Need::Namespace(&[Capability::ReadFs])]),
+        Part::Revert | Part::Stable | Part::Tag(_) | Part::Evaluate => SUBMIT,
+        Part::Whole
+        | Part::Allocations
+        | Part::Evaluations
+        | Part::Summary
+        | Part::Services
+        | Part::Versions
+        | Part::Submission
+        | Part::Deployments
+        | Part::Deployment
+        | Part::Explain
+        | Part::Periodic
+        | Part::Actions => READ,
+    }
 }
 
 pub(super) async fn any(State(api): State<Api>, params: Params, request: Request) -> Answer {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::access::{self, Principal};
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobStub, SubmissionDto, TakeoverAlloc, Validated, register_answer};
@@ -21,6 +22,7 @@ use super::list;
 use super::params::Params;
 use super::records::JobRecords;
 use super::{Api, body, dispatch, suitability, versions};
+use crate::acl::{Capability, HostVolumeCapability};
 use crate::admission::{self, Admitted, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -37,7 +39,7 @@ pub(super) async fn list_of(
     let seen = blocking_query(api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.includes(&job.namespace) && job.id.starts_with(asked.prefix()) && wanted(job)
+            asked.includes(&job.namespace, Capability::ListJobs) && job.id.starts_with(asked.prefix()) && wanted(job)
         });
         let jobs = wanted.map(|record| JobRecords::of(view, record));
         Indexed::whole(view, jobs.collect::<Vec<_>>())
@@ -164,12 +166,30 @@ pub(super) async fn admit(
         namespace.clone_into(&mut job.namespace);
     }
     let mut job = admission::canonical(job);
+    check_rights(&params.principal, &job)?;
     let pool = keep_of_running(api, &mut job, preserve).await?;
     home(api, &job, &pool)
         .await?
         .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
     let consul = api.settings.client.consul_services;
     admission::admit_for(job, consul).map_err(|refused| ApiError::failed(refused.list()))
+}
+
+/// Whether somebody may run a job: in its namespace, with its volumes.
+fn check_rights(principal: &Principal, job: &Job) -> Result<(), ApiError> {
+    principal.require(&job.namespace, Capability::SubmitJob)?;
+    let groups = job.task_groups.iter();
+    let volumes = groups.flat_map(|group| group.volumes.values());
+    for volume in volumes.filter(|volume| volume.kind == "host") {
+        let wanted = match volume.read_only {
+            true => HostVolumeCapability::MountReadonly,
+            false => HostVolumeCapability::MountReadwrite,
+        };
+        if !principal.rights().may_host_volume(&volume.source, wanted) {
+            return Err(access::denied());
+        }
+    }
+    Ok(())
 }
 
 /// Whether the namespace and the pool are there that a job is to run in, and the namespace lets it use what it uses.
@@ -324,6 +344,7 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
     let submission: Submission = body::decode(request).await?;
     let check_node = submission.check_node;
     let job = admission::canonical(submission.job()?);
+    params.principal.require(&job.namespace, Capability::ReadJob)?;
     let known = api
         .agent_handle
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));

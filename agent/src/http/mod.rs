@@ -1,5 +1,6 @@
 //! The HTTP API: Nomad's routes and shapes, for its programs and for our own command line.
 
+mod access;
 pub mod actions;
 pub mod agent;
 mod allocations;
@@ -48,6 +49,7 @@ pub(crate) mod port_forward;
 pub(crate) mod records;
 mod rendered;
 mod response_cache;
+mod routes;
 mod scale;
 pub(crate) mod scheduler;
 mod search;
@@ -81,10 +83,10 @@ mod stats_tests;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, delete, get, put};
 
 use drover_io_real::audit::Auditor;
 use drover_io_real::forward::ForwardCounts;
@@ -97,13 +99,14 @@ use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
 pub use events::Events;
-pub use serve::{Limits, serve};
+pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
 
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
+use access::Directory;
 use errors::ApiError;
 use guard::{Guard, Names};
 use rendered::Rendered;
@@ -147,6 +150,17 @@ pub struct Settings {
     pub forwarded: ForwardCounts,
     /// What the agent writes about itself.
     pub log: AgentLog,
+    /// Whether users need tokens.
+    pub acl: AclSettings,
+}
+
+/// What is wanted of access control.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AclSettings {
+    /// Whether those who come over the network need tokens.
+    pub enabled: bool,
+    /// The shortest and the longest time for which a token that expires may last.
+    pub expiration: (Duration, Duration),
 }
 
 /// What every handler has at hand.
@@ -155,6 +169,8 @@ pub(crate) struct Api {
     pub(crate) agent_handle: AgentHandle,
     pub(crate) settings: Arc<Settings>,
     pub(crate) measures: Measures,
+    /// Whose a token is, and what that allows.
+    pub(crate) directory: Arc<Directory>,
     /// The JSON of allocations that were asked for lately.
     pub(crate) rendered: Arc<Rendered>,
     /// Places for those who read disks.
@@ -163,223 +179,29 @@ pub(crate) struct Api {
 
 /// The whole API.
 pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Router {
-    let guard = Guard {
-        names: Names(settings.names.iter().cloned().collect()),
-        tls: settings.tls,
-    };
-    let api = Api {
+    let directory = Directory::new(settings.acl.enabled);
+    router_of(Api {
         agent_handle,
+        directory: Arc::new(directory),
         settings: Arc::new(settings),
         measures,
         rendered: Arc::default(),
         snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
+    })
+}
+
+fn router_of(api: Api) -> Router {
+    let settings = &api.settings;
+    let guard = Guard {
+        names: Names(settings.names.iter().cloned().collect()),
+        tls: settings.tls,
     };
-    routes()
-        .merge(cluster_routes())
+    routes::all(&api)
+        .into_router()
         .method_not_allowed_fallback(async || ApiError::method())
         .fallback(missing::answer)
+        .layer(from_fn_with_state(api.clone(), access::identify))
         .layer(from_fn_with_state(guard, guard::guard))
         .layer(from_fn(compress::compress))
         .with_state(api)
-}
-
-fn routes() -> Router<Api> {
-    Router::new()
-        .route(
-            "/v1/jobs",
-            get(jobs::list).put(jobs::register).post(jobs::register),
-        )
-        .route("/.well-known/jwks.json", get(identity::keys))
-        .route(
-            "/v1/operator/scheduler/configuration",
-            get(scheduler::configuration)
-                .put(scheduler::set)
-                .post(scheduler::set),
-        )
-        .route(
-            "/v1/operator/snapshot",
-            get(state_snapshot::save)
-                .put(state_snapshot::restore)
-                .post(state_snapshot::restore),
-        )
-        .route("/v1/operator/keyring/keys", get(keyring::list))
-        .route(
-            "/v1/operator/keyring/rotate",
-            put(keyring::rotate).post(keyring::rotate),
-        )
-        .route("/v1/operator/keyring/key/{id}", delete(keyring::remove))
-        .route("/v1/jobs/parse", put(jobs::parse).post(jobs::parse))
-        .route("/v1/validate/job", put(jobs::validate).post(jobs::validate))
-        .route("/v1/job/{*rest}", any(job::any))
-        .route("/v1/allocations", get(allocations::list))
-        .route("/v1/allocation/{id}", get(allocations::one))
-        .route(
-            "/v1/allocation/{id}/stop",
-            put(allocations::stop).post(allocations::stop),
-        )
-        .route("/v1/allocation/{id}/explain", get(explain::alloc))
-        .route("/v1/evaluations", get(evaluations::list))
-        .route("/v1/evaluations/count", get(evaluations::count))
-        .route("/v1/evaluation/{id}", get(evaluations::one))
-        .route(
-            "/v1/evaluation/{id}/allocations",
-            get(evaluations::allocations),
-        )
-        .route("/v1/deployments", get(deployments::list))
-        .route("/v1/deployment/{id}", get(deployments::one))
-        .route(
-            "/v1/deployment/allocations/{id}",
-            get(deployments::allocations),
-        )
-        .route(
-            "/v1/deployment/{action}/{id}",
-            put(deployments::act).post(deployments::act),
-        )
-        .route("/v1/scaling/policies", get(scale::list))
-        .route("/v1/scaling/policy/{id}", get(scale::one))
-        .route("/v1/nodes", get(nodes::list))
-        .route("/v1/node/{id}", get(nodes::one))
-        .route("/v1/node/{id}/allocations", get(nodes::allocations))
-        .route(
-            "/v1/node/{id}/eligibility",
-            put(node_life::eligibility).post(node_life::eligibility),
-        )
-        .route(
-            "/v1/node/{id}/drain",
-            put(node_life::drain).post(node_life::drain),
-        )
-        .route(
-            "/v1/node/{id}/evaluate",
-            put(node_life::evaluate).post(node_life::evaluate),
-        )
-        .route(
-            "/v1/node/{id}/purge",
-            put(node_life::purge).post(node_life::purge),
-        )
-        .route("/v1/client/allocation/{id}/snapshot", get(snapshot::get))
-        .route("/v1/client/allocation/{id}/exec", get(exec::exec))
-        .route("/v1/client/allocation/{id}/checks", get(checks::of_alloc))
-        .route("/v1/allocation/{id}/checks", get(checks::of_alloc))
-        .route(
-            "/v1/client/allocation/{id}/port-forward",
-            get(port_forward::forward),
-        )
-        .route(
-            "/v1/client/allocation/{id}/{action}",
-            get(stats::alloc).put(client::act).post(client::act),
-        )
-        .route("/v1/client/stats", get(stats::host))
-        .route(
-            "/v1/client/metadata",
-            get(metadata::read).post(metadata::apply),
-        )
-        .route("/v1/metrics", get(metrics::metrics))
-        .route("/v1/client/fs/logs/{id}", get(logs::logs))
-        .route("/v1/client/fs/put/{id}", get(file_put::put))
-        .route("/v1/client/fs/stream/{id}", get(file_stream::stream))
-        .route("/v1/client/fs/ls/{id}", get(files::ls))
-        .route("/v1/client/fs/stat/{id}", get(files::stat))
-        .route("/v1/client/fs/cat/{id}", get(files::cat))
-        .route("/v1/client/fs/readat/{id}", get(files::read_at))
-        .route("/v1/agent/self", get(agent::this))
-        .route("/v1/agent/plugins", get(plugins::list))
-        .route(
-            "/v1/agent/audit",
-            get(audit::list).put(audit::fix).post(audit::fix),
-        )
-        .route("/v1/agent/host", get(host::facts))
-        .route("/v1/agent/health", get(agent::health))
-        .route("/v1/agent/monitor", get(monitor::monitor))
-        .route("/v1/agent/members", get(agent::members))
-        .route("/v1/status/leader", get(agent::leader))
-        .route("/v1/status/peers", get(agent::peers))
-        .route("/v1/regions", get(agent::regions))
-        .route("/v1/services", get(services::list))
-        .route("/v1/service/{name}", get(services::one))
-        .route(
-            "/v1/service/{name}/{id}",
-            axum::routing::delete(services::delete),
-        )
-        .route("/v1/vars", get(vars::list))
-        .route("/v1/var/{*path}", any(vars::any))
-        .route("/v1/search", put(search::search).post(search::search))
-        .route("/v1/search/fuzzy", put(search::fuzzy).post(search::fuzzy))
-        .route("/v1/event/stream", get(events::stream))
-        .route("/v1/allocation/{id}/services", get(services::of_alloc))
-        .route("/v1/client/gc", get(cluster::collect).put(cluster::collect))
-        .route("/v1/system/gc", put(agent::collect))
-}
-
-/// What a cluster of one machine has.
-fn cluster_routes() -> Router<Api> {
-    let namespace = get(namespaces::one)
-        .put(namespaces::put_named)
-        .post(namespaces::put_named)
-        .delete(namespaces::delete);
-    let servers = get(cluster::servers)
-        .put(cluster::set_servers)
-        .post(cluster::set_servers);
-    let mut routes = Router::new()
-        .route("/v1/namespaces", get(namespaces::list))
-        .route("/v1/namespace", put(namespaces::put).post(namespaces::put))
-        .route("/v1/namespace/{name}", namespace)
-        .route("/v1/node/pools", get(cluster::list_pools))
-        .route("/v1/node/pool/{name}", get(cluster::one_pool))
-        .route("/v1/node/pool/{name}/nodes", get(cluster::nodes_of_pool))
-        .route("/v1/node/pool/{name}/jobs", get(cluster::jobs_of_pool))
-        .route("/v1/agent/servers", servers)
-        .route("/v1/agent/schedulers", get(cluster::schedulers))
-        .route(
-            "/v1/agent/schedulers/config",
-            get(cluster::scheduler_config),
-        )
-        .route(
-            "/v1/operator/raft/configuration",
-            get(cluster::raft_configuration),
-        )
-        .route(
-            "/v1/operator/autopilot/configuration",
-            get(cluster::autopilot),
-        )
-        .route(
-            "/v1/operator/autopilot/health",
-            get(cluster::autopilot_health),
-        )
-        .route("/v1/operator/license", get(cluster::no_license))
-        .route("/v1/volumes", get(volumes::list))
-        .route(
-            "/v1/volume/host/create",
-            put(volumes::create).post(volumes::create),
-        )
-        .route(
-            "/v1/volume/host/register",
-            put(volumes::register).post(volumes::register),
-        )
-        .route(
-            "/v1/volume/host/{id}",
-            get(volumes::read).delete(volumes::delete),
-        )
-        .route("/v1/plugins", get(cluster::none_of_them))
-        .route(
-            "/v1/system/reconcile/summaries",
-            put(cluster::reconcile_summaries),
-        )
-        .route("/v1/acl/token/self", get(cluster::own_token))
-        .route("/v1/acl/{*rest}", any(cluster::no_acls))
-        .route("/.well-known/openid-configuration", get(cluster::no_oidc));
-    for path in [
-        "/v1/quotas",
-        "/v1/quota",
-        "/v1/quota/{*rest}",
-        "/v1/quota-usages",
-        "/v1/sentinel/{*rest}",
-        "/v1/recommendation",
-        "/v1/recommendations",
-        "/v1/recommendations/{*rest}",
-        "/v1/recommendation/{*rest}",
-        "/v1/operator/utilization",
-    ] {
-        routes = routes.route(path, any(cluster::enterprise));
-    }
-    routes
 }

@@ -5,6 +5,7 @@ use axum::http::HeaderValue;
 use drover_core::agent::requests::{ApplyNamespace, DeleteNamespace};
 use drover_core::effect::Reply;
 
+use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::NamespaceDto;
@@ -15,9 +16,13 @@ use super::{Api, body};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
+    require(params.principal.rights().may_see_any_namespace())?;
     let seen = blocking_query(&api, &params, move |view| {
         let all = view.namespaces().into_values();
-        let wanted = all.filter(|it| it.namespace.name.starts_with(asked.prefix()));
+        let wanted = all.filter(|it| {
+            let name = &it.namespace.name;
+            name.starts_with(asked.prefix()) && asked.principal.rights().may_see_namespace(name)
+        });
         Indexed::whole(view, wanted.collect::<Vec<_>>())
     })
     .await?;
@@ -35,6 +40,7 @@ pub(super) async fn one(
     Path(name): Path<String>,
     params: Params,
 ) -> Answer {
+    require(params.principal.rights().may_see_namespace(&name))?;
     let seen = blocking_query(&api, &params, move |view| {
         Indexed::whole(view, view.namespaces().remove(name.as_str()))
     })

@@ -15,6 +15,7 @@ use super::list;
 use super::params::{Params, check_prefix, uuid};
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, missing};
+use crate::acl::Capability;
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("node", params.prefix())?;
@@ -84,7 +85,7 @@ pub(super) async fn allocations(
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.allocs().filter(|alloc| {
-            view.node().id == id && asked.includes_all_by_default(&alloc.record().job.namespace)
+            view.node().id == id && asked.includes_all_by_default(&alloc.record().job.namespace, Capability::ReadJob)
         });
         let node = Arc::new(NodeNames::of(view.node()));
         let allocs =

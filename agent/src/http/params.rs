@@ -6,9 +6,11 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use drover_core::text::{parse_duration, quote};
 
+use super::access::Principal;
 use super::errors::ApiError;
 use super::filter::{Filter, Row};
 use super::serve::Caller;
+use crate::acl::Capability;
 
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -52,6 +54,8 @@ pub(super) struct Params {
     pub(super) filter: Option<Filter>,
     /// The connection that it came over.
     pub(super) caller: Caller,
+    /// Whose it is.
+    pub(super) principal: Principal,
 }
 
 impl Params {
@@ -121,15 +125,23 @@ impl Params {
         self.non_empty("namespace").unwrap_or("default")
     }
 
-    /// Whether things of this namespace are asked for.
-    pub(super) fn includes(&self, namespace: &str) -> bool {
+    /// Whether things of this namespace are asked for, by somebody who may see them with this capability.
+    pub(super) fn includes(&self, namespace: &str, capability: Capability) -> bool {
         let wanted = self.namespace();
-        wanted == "*" || wanted == namespace
+        (wanted == "*" || wanted == namespace) && self.may(namespace, capability)
     }
 
     /// As [`Params::includes`], where naming no namespace means all of them.
-    pub(super) fn includes_all_by_default(&self, namespace: &str) -> bool {
-        self.non_empty("namespace").is_none() || self.includes(namespace)
+    pub(super) fn includes_all_by_default(&self, namespace: &str, capability: Capability) -> bool {
+        match self.non_empty("namespace") {
+            Some(_) => self.includes(namespace, capability),
+            None => self.may(namespace, capability),
+        }
+    }
+
+    /// Whether whoever asks may do something in a namespace.
+    pub(super) fn may(&self, namespace: &str, capability: Capability) -> bool {
+        self.principal.rights().may(namespace, capability)
     }
 
     /// What ids must begin with.
@@ -234,6 +246,7 @@ impl<S: Sync> FromRequestParts<S> for Params {
             params.filter = Some(Filter::parse(expression)?);
         }
         params.caller = parts.extensions.get().cloned().unwrap_or_default();
+        params.principal = parts.extensions.get().cloned().unwrap_or_default();
         Ok(params)
     }
 }

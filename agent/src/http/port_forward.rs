@@ -48,8 +48,12 @@ pub(super) async fn forward(
         Err(closing) => Err(closing),
     };
     let upgraded = params.caller.upgrade()?;
+    let principal = params.principal.clone();
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(socket, place).await;
+        tokio::select! {
+            () = serve(socket, place) => {}
+            () = principal.revoked(&api) => {}
+        }
         drop(upgraded);
     }))
 }

@@ -18,6 +18,7 @@ use super::errors::ApiError;
 use super::list;
 use super::params::Params;
 use super::{Api, body, jobs};
+use crate::acl::Capability;
 
 pub(super) async fn status(api: &Api, params: &Params, key: JobKey) -> Answer {
     let seen = blocking_query(api, params, move |view| match view.job(&key) {
@@ -107,7 +108,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         let kind = asked.non_empty("type").map(str::to_owned);
         let jobs = view.jobs().filter(|record| {
             let named = job.as_ref().is_none_or(|id| *id == record.job.id);
-            named && asked.includes(&record.job.namespace)
+            named && asked.includes(&record.job.namespace, Capability::ListScalingPolicies)
         });
         let of_kind = |policy: &PolicyDto| kind.as_ref().is_none_or(|kind| *kind == policy.kind);
         let found = jobs.flat_map(policies).filter(of_kind);
@@ -119,8 +120,13 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 }
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
-        let found = view.jobs().flat_map(policies).find(|one| one.id == id);
+        let jobs = view.jobs().filter(|record| {
+            let namespace = &record.job.namespace;
+            asked.may(namespace, Capability::ReadScalingPolicy)
+        });
+        let found = jobs.flat_map(policies).find(|one| one.id == id);
         Indexed::whole(view, found)
     })
     .await?;

@@ -7,12 +7,15 @@ use axum::extract::{Request, State};
 use drover_core::agent::View;
 use drover_core::model::job::Job;
 use drover_core::model::value::Value;
+use drover_core::model::variable::VariableKey;
 use serde::{Deserialize, Serialize};
 
+use super::access::require;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::{Params, has_prefix};
 use super::{Api, body, cluster};
+use crate::acl::{Capability, Level, PoolCapability, VariableCapability};
 
 /// How many are found of one kind by their ids.
 const MOST: usize = 20;
@@ -54,8 +57,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// The kinds that are searched.
-    fn contexts(&self) -> Result<Vec<&'static str>, ApiError> {
+    /// The kinds that are searched, of those that somebody may see.
+    fn contexts(&self, params: &Params) -> Result<Vec<&'static str>, ApiError> {
         let everywhere = matches!(self.context.as_str(), "" | "all");
         let wanted = CONTEXTS.into_iter();
         let wanted: Vec<_> = wanted
@@ -67,7 +70,29 @@ impl Asked {
                 format!("context must be one of [{known}] or 'all' for all contexts; got {got:?}");
             return Err(ApiError::failed(words));
         }
+        let wanted: Vec<_> = (wanted.into_iter())
+            .filter(|context| may_search(params, context))
+            .collect();
+        require(!wanted.is_empty())?;
         Ok(wanted)
+    }
+}
+
+/// Whether somebody may see things of a kind, or some of them.
+fn may_search(params: &Params, context: &str) -> bool {
+    let rights = params.principal.rights();
+    let may = |capability| params.principal.may_one_of(params.namespace(), &[capability]);
+    match context {
+        "nodes" => rights.node(Level::Read),
+        "node_pools" => rights.may_any_pool(PoolCapability::Read),
+        "plugins" => rights.plugin(Level::List),
+        "vars" => rights.may_any_variable(params.namespace(), VariableCapability::List),
+        "namespaces" => rights.may_see_any_namespace(),
+        "volumes" => may(Capability::CsiListVolume),
+        "host_volumes" => may(Capability::HostVolumeRead),
+        "scaling_policy" => may(Capability::ListScalingPolicies),
+        // Jobs, allocations, evaluations, deployments.
+        _ => may(Capability::ReadJob),
     }
 }
 
@@ -114,6 +139,7 @@ struct Known {
     allocs: Vec<(String, String, String)>,
     evals: Vec<String>,
     deployments: Vec<String>,
+    pools: Vec<&'static str>,
     node: (String, String),
     variables: Vec<(String, String)>,
     namespaces: Vec<String>,
@@ -130,31 +156,45 @@ impl Known {
         Known {
             index: view.index(),
             jobs: (jobs.map(|record| &record.job))
-                .filter(|job| scope.includes(&job.namespace))
+                .filter(|job| scope.includes(&job.namespace, Capability::ReadJob))
                 .cloned()
                 .collect(),
             allocs: (allocs.map(|alloc| alloc.record()))
-                .filter(|alloc| scope.includes(&alloc.job.namespace))
+                .filter(|alloc| scope.includes(&alloc.job.namespace, Capability::ReadJob))
                 .map(|alloc| {
                     let namespace = alloc.job.namespace.to_string();
                     (namespace, alloc.id.to_string(), alloc.name.to_string())
                 })
                 .collect(),
-            evals: (evals.filter(|it| scope.includes(&it.job.namespace)))
+            evals: (evals.filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
                 .map(|eval| eval.id.to_string())
                 .collect(),
-            deployments: (deployments.filter(|it| scope.includes(&it.job.namespace)))
+            deployments: (deployments.filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
                 .map(|deployment| deployment.id.to_string())
                 .collect(),
+            pools: (cluster::POOLS.iter().map(|(name, _)| *name))
+                .filter(|name| {
+                    let rights = scope.principal.rights();
+                    rights.may_pool(name, PoolCapability::Read)
+                })
+                .collect(),
             node: (view.node().id.to_string(), view.node().name.clone()),
-            variables: (variables.filter(|key| scope.includes(&key.namespace)))
+            variables: (variables.filter(|key| may_list(scope, key)))
                 .map(|key| (key.namespace.to_string(), key.path.to_string()))
                 .collect(),
             namespaces: (view.namespaces().keys().filter(|_| wants("namespaces")))
+                .filter(|name| scope.principal.rights().may_see_namespace(name))
                 .map(|name| name.to_string())
                 .collect(),
         }
     }
+}
+
+/// Whether somebody may see that there is a variable.
+fn may_list(scope: &Params, key: &VariableKey) -> bool {
+    let is_asked_for = matches!(scope.namespace(), "*") || *key.namespace == *scope.namespace();
+    let rights = scope.principal.rights();
+    is_asked_for && rights.may_variable(&key.namespace, &key.path, VariableCapability::List)
 }
 
 async fn known(api: &Api, params: &Params, contexts: &[&'static str]) -> Result<Known, ApiError> {
@@ -166,8 +206,9 @@ async fn known(api: &Api, params: &Params, contexts: &[&'static str]) -> Result<
 }
 
 pub(super) async fn search(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    require(CONTEXTS.iter().any(|context| may_search(&params, context)))?;
     let asked: Asked = body::decode(request).await?;
-    let contexts = asked.contexts()?;
+    let contexts = asked.contexts(&params)?;
     let known = known(&api, &params, &contexts).await?;
     let mut found = Found::at(known.index);
     for context in contexts {
@@ -210,19 +251,15 @@ fn ids(known: &Known, context: &str, prefix: &str) -> Vec<String> {
                 .collect(),
         ),
         "namespaces" => names(known.namespaces.clone()),
-        "node_pools" => names(
-            cluster::POOLS
-                .iter()
-                .map(|(name, _)| (*name).to_owned())
-                .collect(),
-        ),
+        "node_pools" => names(known.pools.iter().map(|name| (*name).to_owned()).collect()),
         _ => Vec::new(),
     }
 }
 
 pub(super) async fn fuzzy(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    require(CONTEXTS.iter().any(|context| may_search(&params, context)))?;
     let asked: Asked = body::decode(request).await?;
-    let contexts = asked.contexts()?;
+    let contexts = asked.contexts(&params)?;
     let length = asked.text.chars().count();
     if length < SHORTEST {
         let words =
@@ -307,7 +344,7 @@ fn named(known: &Known, context: &str) -> Vec<(&'static str, Vec<Named>)> {
         }
         "namespaces" => vec![("namespaces", plain(known.namespaces.clone()))],
         "node_pools" => {
-            let names = cluster::POOLS.iter().map(|(name, _)| (*name).to_owned());
+            let names = known.pools.iter().map(|name| (*name).to_owned());
             vec![("node_pools", plain(names.collect()))]
         }
         _ => Vec::new(),

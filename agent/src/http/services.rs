@@ -15,6 +15,7 @@ use super::dto::ServiceInstance;
 use super::errors::ApiError;
 use super::list;
 use super::params::{Params, uuid};
+use crate::acl::Capability;
 
 /// The names of services with the tags of their instances, by namespace.
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -22,7 +23,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let seen = blocking_query(&api, &params, move |view| {
         let mut all: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         let of = view.services().into_iter();
-        for one in of.filter(|one| asked.includes(&one.job.namespace)) {
+        for one in of.filter(|one| asked.includes(&one.job.namespace, Capability::ReadJob)) {
             let names = all.entry(one.job.namespace.to_string()).or_default();
             names.entry(one.name).or_default().extend(one.tags);
         }
@@ -50,7 +51,7 @@ pub(super) async fn one(
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let all = view.services().into_iter();
-        let of = all.filter(|one| one.name == name && asked.includes(&one.job.namespace));
+        let of = all.filter(|one| one.name == name && asked.includes(&one.job.namespace, Capability::ReadJob));
         Indexed::whole(view, of.collect::<Vec<_>>())
     })
     .await?;

@@ -19,10 +19,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::Api;
+use super::access::{self, need};
 use super::answer::{self, Answer};
 use super::dto::{Handover, TakeoverAlloc};
 use super::errors::ApiError;
 use super::params::{Params, uuid};
+use crate::acl::Capability;
 
 /// How many snapshots are read at a time.
 pub(super) const AT_A_TIME: usize = 8;
@@ -41,7 +43,12 @@ pub(super) async fn get(
     let token = headers.get("x-nomad-token");
     let token = token.and_then(|token| token.to_str().ok()).unwrap_or("");
     if !api.settings.secret.allows(id, token) {
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
+        let find = move |view: View<'_>| need::of_alloc(view, id);
+        let namespace = api.agent_handle.ask(find).await?;
+        let namespace = namespace.unwrap_or_else(|| "*".to_owned());
+        let reads_files = params.principal.may_one_of(&namespace, &[Capability::ReadFs]);
+        // Where nobody needs a token, this one is needed all the same.
+        access::require(params.principal.token().is_some() && reads_files)?;
     }
     let Some(source) = api
         .agent_handle

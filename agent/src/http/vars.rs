@@ -10,6 +10,7 @@ use drover_core::effect::{Refusal, Reply};
 use drover_core::model::variable::{Items, VariableKey, check_namespace, check_path};
 use serde::Deserialize;
 
+use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{VariableDto, VariableStub};
@@ -17,6 +18,7 @@ use super::errors::ApiError;
 use super::list;
 use super::params::{Params, percent_decode};
 use super::{Api, body};
+use crate::acl::VariableCapability;
 
 /// What a request has that is about the lock of a variable.
 const LOCKS: [&str; 4] = [
@@ -28,9 +30,14 @@ const LOCKS: [&str; 4] = [
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
+    let rights = params.principal.rights();
+    require(rights.may_any_variable(params.namespace(), VariableCapability::List))?;
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.variables().iter().filter(|(key, _)| {
-            asked.includes(&key.namespace) && key.path.starts_with(asked.prefix())
+            let is_asked_for = matches!(asked.namespace(), "*") || *key.namespace == *asked.namespace();
+            is_asked_for
+                && key.path.starts_with(asked.prefix())
+                && may(&asked, key, VariableCapability::List)
         });
         let stubs = wanted.map(|(key, variable)| VariableStub::of(key, variable.meta));
         Indexed::whole(view, stubs.collect::<Vec<_>>())
@@ -61,7 +68,14 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
     }
 }
 
+/// Whether whoever asks may do something with a variable.
+fn may(params: &Params, key: &VariableKey, capability: VariableCapability) -> bool {
+    let rights = params.principal.rights();
+    rights.may_variable(&key.namespace, &key.path, capability)
+}
+
 async fn read(api: &Api, params: &Params, key: VariableKey) -> Answer {
+    require(may(params, &key, VariableCapability::Read))?;
     let seen = blocking_query(api, params, move |view| {
         let found = view.variables().get(&key);
         Indexed::whole(view, found.map(|one| VariableDto::of(&key, one)))
@@ -83,6 +97,8 @@ struct Given {
 }
 
 async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request) -> Answer {
+    let rights = params.principal.rights();
+    require(rights.may_any_variable("*", VariableCapability::Write))?;
     let expect = expected(params)?;
     let given: Given = body::decode(request).await?;
     if !given.path.is_empty() && given.path != *key.path {
@@ -97,6 +113,7 @@ async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request)
         check_namespace(&given.namespace).map_err(ApiError::bad)?;
         key.namespace = given.namespace.into();
     }
+    require(may(params, &key, VariableCapability::Write))?;
     let items = Items::new(given.items).map_err(ApiError::bad)?;
     let input = PutVariable {
         key: key.clone(),
@@ -111,11 +128,12 @@ async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request)
             };
             answer::written(params, meta.modify_index, &variable)
         }
-        other => refused(api, key, expect, other).await,
+        other => refused(api, params, key, expect, other).await,
     }
 }
 
 async fn delete(api: &Api, params: &Params, key: VariableKey) -> Answer {
+    require(may(params, &key, VariableCapability::Destroy))?;
     let expect = expected(params)?;
     let input = DeleteVariable {
         key: key.clone(),
@@ -127,7 +145,7 @@ async fn delete(api: &Api, params: &Params, key: VariableKey) -> Answer {
             answer::state_headers(response.headers_mut(), index);
             Ok(response)
         }
-        other => refused(api, key, expect, other).await,
+        other => refused(api, params, key, expect, other).await,
     }
 }
 
@@ -138,8 +156,15 @@ fn expected(params: &Params) -> Result<Option<u64>, ApiError> {
         .map_err(|_| ApiError::bad("can not parse cas: it is the index of a change"))
 }
 
-/// Whoever expected another state is shown what there is.
-async fn refused(api: &Api, key: VariableKey, expect: Option<u64>, reply: Reply) -> Answer {
+/// Whoever expected another state is shown what there is, without its content unless they may read that.
+async fn refused(
+    api: &Api,
+    params: &Params,
+    key: VariableKey,
+    expect: Option<u64>,
+    reply: Reply,
+) -> Answer {
+    let may_read = may(params, &key, VariableCapability::Read);
     let is_conflict = matches!(reply, Reply::Refused(Refusal::Conflict(_)));
     let there = api
         .agent_handle
@@ -147,7 +172,10 @@ async fn refused(api: &Api, key: VariableKey, expect: Option<u64>, reply: Reply)
             Some(variable) => VariableDto::of(&key, variable),
             None => VariableDto::none(&key),
         });
-    let there = there.await?;
+    let mut there = there.await?;
+    if !may_read {
+        there.items = None;
+    }
     // An agent that ends refuses whatever is expected.
     if !is_conflict || expect.is_none_or(|expect| expect == there.stub.modify_index) {
         return Err(ApiError::unexpected(reply));

@@ -22,6 +22,7 @@ use super::list;
 use super::params::Params;
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, body};
+use crate::acl::Capability;
 
 /// The one plugin that makes directories.
 const PLUGIN: &str = "mkdir";
@@ -69,7 +70,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
             .map(|it| VolumeStub::of(view, it));
         let wanted = stubs.filter(|stub| {
             let is = |name: &str, value: &str| asked.non_empty(name).is_none_or(|it| it == value);
-            asked.includes(&stub.namespace)
+            asked.includes(&stub.namespace, Capability::HostVolumeRead)
                 && stub.id.starts_with(asked.prefix())
                 && is("node_id", &stub.node_id)
                 && is("node_pool", &stub.node_pool)
@@ -107,6 +108,15 @@ pub(super) async fn register(State(api): State<Api>, params: Params, request: Re
 }
 
 async fn make(api: &Api, params: &Params, given: Given, registered: Option<String>) -> Answer {
+    let namespace = match (given.namespace.as_str(), params.namespace()) {
+        ("", namespace) => namespace.to_owned(),
+        (namespace, _) => namespace.to_owned(),
+    };
+    let capability = match registered {
+        Some(_) => Capability::HostVolumeRegister,
+        None => Capability::HostVolumeCreate,
+    };
+    params.principal.require(&namespace, capability)?;
     let of_node = api.agent_handle.ask(|view| {
         let node = view.node();
         (node.id.to_string(), node.pool.clone())
@@ -132,10 +142,6 @@ async fn make(api: &Api, params: &Params, given: Given, registered: Option<Strin
     let directory = match registered {
         Some(_) => Directory::default(),
         None => Directory::of(&given.parameters).map_err(ApiError::bad)?,
-    };
-    let namespace = match (given.namespace.as_str(), params.namespace()) {
-        ("", namespace) => namespace.to_owned(),
-        (namespace, _) => namespace.to_owned(),
     };
     let spec = VolumeSpec {
         name: given.name,

@@ -21,7 +21,7 @@ use crate::admission::{Refused, check_pool};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
 use crate::config::{self, FileConfig};
-use crate::http;
+use crate::http::{self, AclSettings, Listeners, LocalSocket};
 use crate::tls::Tls;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again; unless it is only
@@ -288,10 +288,10 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
     let listener = listen(&http).await.map_err(|error| {
         format!("cannot listen on {http}: {error}; choose another address with -http ADDR:PORT")
     })?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| error.to_string())?
-        .to_string();
+    let listening = listener.local_addr().map_err(|error| error.to_string())?;
+    let address = listening.to_string();
+    let tls_asks = file.tls.http && file.tls.verify_https_client;
+    let needs_tokens = file.acl.decide(listening, tls_asks)?;
     let data_dir = args.data_dir.clone().or(file.agent.data_dir.clone());
     let data_dir = data_dir.unwrap_or_else(default_data_dir);
     file.plugin_dir = args.plugin_dir.clone().or(file.plugin_dir);
@@ -321,15 +321,18 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
             settings.file.ignored.join(", ")
         ));
     }
-    let only_here = listener.local_addr().is_ok_and(|it| it.ip().is_loopback());
-    let wants_certificates = settings.file.tls.http && settings.file.tls.verify_https_client;
-    if !only_here && !wants_certificates {
-        let words =
-            "anyone who can reach it may run programs here: the HTTP API has no authentication";
+    let only_here = listening.ip().to_canonical().is_loopback();
+    if !only_here && !tls_asks && !needs_tokens {
+        let words = "anyone who can reach it may run programs here: acl { enabled = false }";
         running.remarks.push(format!(
             "{address} is no address of this machine alone; {words}"
         ));
     }
+    let local = LocalSocket::listen(running.data_dir.path());
+    let local = local.map_err(|error| {
+        let words = "there is no unix socket for the agent's own user";
+        running.remarks.push(format!("{words}: {error}"));
+    });
     let api = http::Settings {
         names: Vec::new(),
         http_addr: address.clone(),
@@ -349,10 +352,22 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         notifier: running.notifier.clone(),
         forwarded: running.forwarders.counts(),
         log: super::log::followed(),
+        acl: AclSettings {
+            enabled: needs_tokens,
+            expiration: (
+                settings.file.acl.min_expiration,
+                settings.file.acl.max_expiration,
+            ),
+        },
+    };
+    let listeners = Listeners {
+        network: listener,
+        tls: tls.http(),
+        local: local.ok(),
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
     let limits = http::Limits::of_this_process(settings.file.limits);
-    let server = tokio::spawn(http::serve(listener, router, limits, tls.http()));
+    let server = tokio::spawn(http::serve(listeners, router, limits));
     Ok(Serving {
         running,
         url: match tls.http() {

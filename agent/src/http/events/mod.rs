@@ -44,6 +44,7 @@ const ALIVE: &[u8] = b"{}\n";
 
 pub(super) async fn stream(State(api): State<Api>, params: Params) -> Answer {
     let topics = Topics::of(&params)?;
+    topics.check()?;
     if let Some(index) = params.get("index").filter(|text| !text.is_empty())
         && index.parse::<u64>().is_err()
     {

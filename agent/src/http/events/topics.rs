@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::acl::{Capability, Level};
+use crate::http::access::{Principal, require};
 use crate::http::errors::ApiError;
 use crate::http::params::Params;
 
@@ -14,6 +16,8 @@ pub(super) struct Topics {
     /// Each with a key; `*` for all.
     wanted: Arc<[(String, String)]>,
     namespace: Arc<str>,
+    /// Who wants it.
+    principal: Principal,
 }
 
 impl Topics {
@@ -39,12 +43,32 @@ impl Topics {
         Ok(Topics {
             wanted: wanted.into(),
             namespace: params.namespace().into(),
+            principal: params.principal.clone(),
         })
     }
 
-    /// Whether everything is wanted.
+    /// Refuses whoever may not hear of a topic, as Nomad does: of all of them at once, and of those that are of no
+    /// namespace, only those hear who may read it.
+    ///
+    /// # Errors
+    /// There is a topic that they may not hear of.
+    pub(super) fn check(&self) -> Result<(), ApiError> {
+        let rights = self.principal.rights();
+        let may = |topic: &str| match topic {
+            "Node" => rights.node(Level::Read),
+            "Job" | "Evaluation" | "Allocation" | "Deployment" | "Service" => {
+                let capabilities = [Capability::ReadJob];
+                self.principal.may_one_of(&self.namespace, &capabilities)
+            }
+            _ => rights.is_management(),
+        };
+        require(self.wanted.iter().all(|(topic, _)| may(topic)))
+    }
+
+    /// Whether everything is wanted, by somebody who may hear everything.
     pub(super) fn is_all(&self) -> bool {
-        *self.namespace == *"*"
+        self.principal.rights().is_management()
+            && *self.namespace == *"*"
             && self
                 .wanted
                 .iter()
@@ -59,7 +83,12 @@ impl Topics {
         keys: impl Iterator<Item = &'k str> + Clone,
     ) -> bool {
         let here = *self.namespace == *"*" || namespace.is_empty() || namespace == &*self.namespace;
-        here && self.wanted.iter().any(|(name, key)| {
+        // Those of no namespace were checked.
+        let may = namespace.is_empty() || {
+            let rights = self.principal.rights();
+            rights.may(namespace, Capability::ReadJob)
+        };
+        here && may && self.wanted.iter().any(|(name, key)| {
             (name == "*" || name == topic) && (key == "*" || keys.clone().any(|own| own == key))
         })
     }

@@ -20,11 +20,12 @@ mod limits;
 mod secure;
 #[cfg(test)]
 mod secure_tests;
+mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,10 +38,10 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use rustix::net::{Shutdown, shutdown, sockopt};
+use rustix::net::{Shutdown, shutdown};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
@@ -50,9 +51,12 @@ use drover_tls::Current;
 use connections::{Admitted, Close, Connections};
 pub(super) use connections::{Busy, Caller, Receiving};
 pub use limits::Limits;
+pub use socket::LocalSocket;
+pub(super) use socket::Transport;
 #[cfg(test)]
 pub(crate) use limits::Share;
 use secure::Secure;
+use socket::Socket;
 use stream::Watched;
 
 /// The most bytes of a request's head.
@@ -66,18 +70,28 @@ const MAX_REFUSALS: usize = 64;
 const LINGER: Duration = Duration::from_secs(1);
 /// After how many seconds a refused client may come again.
 pub(super) const RETRY_AFTER: &str = "1";
-/// How long a connection is silent before the kernel asks whether its client still exists, and how
-/// often it asks.
-const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 3);
+/// As whose the connections of the unix socket are counted: nobody comes from there over the network.
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Where the API is served.
+#[derive(Debug)]
+pub struct Listeners {
+    /// To the network, or to this machine.
+    pub network: TcpListener,
+    /// What connections from there are encrypted with.
+    pub tls: Option<Current<ServerConfig>>,
+    /// To the agent's own user.
+    pub local: Option<LocalSocket>,
+}
 
 /// Serves within these limits until this future is dropped; what is under way is dropped with it. With TLS, each
 /// connection is made with what is in force at its beginning.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    limits: Limits,
-    tls: Option<Current<ServerConfig>>,
-) {
+pub async fn serve(listeners: Listeners, router: Router, limits: Limits) {
+    let Listeners {
+        network,
+        tls,
+        local,
+    } = listeners;
     let mut check = tokio::time::interval(limits.check);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let handshake = limits.head;
@@ -86,9 +100,10 @@ pub async fn serve(
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = accepted(&network, local.as_ref()) => match accepted {
                 Ok((stream, peer)) => {
-                    let secure = tls.as_ref().map(|tls| Secure::new(tls, handshake));
+                    let tls = tls.as_ref().filter(|_| stream.transport() == Transport::Network);
+                    let secure = tls.map(|tls| Secure::new(tls, handshake));
                     let arrived = Arrived { stream, peer, secure };
                     accept(arrived, &router, &all, &refusals, &mut tasks);
                 }
@@ -104,10 +119,30 @@ pub async fn serve(
     }
 }
 
+/// The next connection, and as whose it is counted.
+async fn accepted(
+    network: &TcpListener,
+    local: Option<&LocalSocket>,
+) -> std::io::Result<(Socket, IpAddr)> {
+    let local = async {
+        match local {
+            Some(local) => local.accept().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        accepted = network.accept() => {
+            let (stream, peer) = accepted?;
+            Ok((Socket::Network(stream), peer.ip()))
+        }
+        accepted = local => Ok((Socket::Local(accepted?), LOCAL)),
+    }
+}
+
 /// A connection that was just accepted.
 struct Arrived {
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Socket,
+    peer: IpAddr,
     secure: Option<Secure>,
 }
 
@@ -123,7 +158,7 @@ fn accept(
         peer,
         secure,
     } = arrived;
-    match all.admit(peer.ip()) {
+    match all.admit(peer) {
         Ok(admitted) => {
             tasks.spawn(connection(stream, secure, router.clone(), admitted));
         }
@@ -144,12 +179,12 @@ fn accept(
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: Socket,
     secure: Option<Secure>,
     router: Router,
     mut admitted: Admitted,
 ) {
-    prepare(&stream);
+    stream.prepare();
     let stream = Arc::new(stream);
     let watched = Watched::new(stream.clone(), admitted.caller.clone());
     match secure {
@@ -173,7 +208,7 @@ enum Words {
 async fn http<I>(
     io: I,
     words: Words,
-    stream: Arc<TcpStream>,
+    stream: Arc<Socket>,
     router: Router,
     mut admitted: Admitted,
 ) where
@@ -181,8 +216,9 @@ async fn http<I>(
 {
     let caller = admitted.caller.clone();
     let io = TokioIo::new(io);
-    let own = caller.clone();
-    let service = service_fn(move |request| answer(request, own.clone(), router.clone()));
+    let (own, transport) = (caller.clone(), stream.transport());
+    let service =
+        service_fn(move |request| answer(request, own.clone(), transport, router.clone()));
     let mut http = http1::Builder::new();
     // The time of heads is checked with everything else's.
     http.header_read_timeout(None).max_buf_size(MAX_HEAD);
@@ -219,24 +255,15 @@ async fn http<I>(
     }
 }
 
-/// Sets what cannot fail on a socket, and would do no harm.
-fn prepare(stream: &TcpStream) {
-    // Log lines shall not wait for more of them.
-    let _ = stream.set_nodelay(true);
-    let (idle, interval, count) = KEEP_ALIVE;
-    let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, idle);
-    let _ = sockopt::set_tcp_keepintvl(stream, interval);
-    let _ = sockopt::set_tcp_keepcnt(stream, count);
-}
-
 async fn answer(
     mut request: hyper::Request<Incoming>,
     caller: Caller,
+    transport: Transport,
     router: Router,
 ) -> Result<hyper::Response<Counted>, std::convert::Infallible> {
     caller.begin();
     request.extensions_mut().insert(caller.clone());
+    request.extensions_mut().insert(transport);
     let response = TowerToHyperService::new(router).call(request).await?;
     Ok(response.map(|body| Counted { body, caller }))
 }
@@ -274,7 +301,7 @@ impl HttpBody for Counted {
 }
 
 /// Refuses a client in words.
-async fn refuse(stream: &TcpStream, busy: &Busy) {
+async fn refuse(stream: &Socket, busy: &Busy) {
     // Many clients take an answer that comes before their request for a mistake.
     let _ = timeout(LINGER, stream.readable()).await;
     let retry = format!("Retry-After: {RETRY_AFTER}\r\n");
@@ -283,7 +310,7 @@ async fn refuse(stream: &TcpStream, busy: &Busy) {
 }
 
 /// Answers without waiting for anything: a socket that nothing was sent to yet takes so few bytes.
-fn send_status(stream: &TcpStream, status: &str, headers: &str, message: &str) {
+fn send_status(stream: &Socket, status: &str, headers: &str, message: &str) {
     let length = message.len();
     let text = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\
@@ -293,7 +320,7 @@ fn send_status(stream: &TcpStream, status: &str, headers: &str, message: &str) {
 }
 
 /// Ends the sending, and waits a moment for the client to do the same.
-async fn linger(stream: &TcpStream) {
+async fn linger(stream: &Socket) {
     if shutdown(stream, Shutdown::Write).is_err() {
         return;
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use drover_tls::Current;
 use rustls::ServerConfig;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::connections::Admitted;
+use super::socket::Socket;
 use super::stream::Watched;
 use super::{linger, send_status};
 
@@ -34,7 +34,7 @@ impl Secure {
     pub(super) async fn handshake(
         self,
         io: Watched,
-        stream: &TcpStream,
+        stream: &Socket,
         admitted: &mut Admitted,
     ) -> Option<TlsStream<Watched>> {
         let shaking = async {

@@ -51,7 +51,12 @@ impl Rig {
         let addr = listener.local_addr().unwrap().to_string();
         let (router, agent) = testing::agent(dir.path(), addr.clone());
         let (server, client) = settings();
-        let serving = serve(listener, router, limits, Some(Current::new(server)));
+        let listeners = Listeners {
+            network: listener,
+            tls: Some(Current::new(server)),
+            local: None,
+        };
+        let serving = serve(listeners, router, limits);
         let tasks = vec![tokio::spawn(agent), tokio::spawn(serving)];
         Rig {
             addr,

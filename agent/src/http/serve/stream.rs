@@ -7,21 +7,21 @@ use std::task::{Context, Poll, ready};
 
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::connections::Caller;
+use super::socket::Socket;
 
 /// A connection's socket. The agent keeps the other handle, for what is to be said when the
 /// protocol has ended.
 #[derive(Debug)]
 pub(super) struct Watched {
-    stream: Arc<TcpStream>,
+    stream: Arc<Socket>,
     caller: Caller,
     unread: bool,
 }
 
 impl Watched {
-    pub(super) fn new(stream: Arc<TcpStream>, caller: Caller) -> Watched {
+    pub(super) fn new(stream: Arc<Socket>, caller: Caller) -> Watched {
         Watched {
             stream,
             caller,
@@ -39,7 +39,7 @@ impl Watched {
     fn write(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl Fn(&TcpStream) -> io::Result<usize>,
+        write: impl Fn(&Socket) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
             if self.stream.poll_write_ready(cx)?.is_pending() {

@@ -1,0 +1,123 @@
+//! Whose a request is, and what they may do.
+
+use std::sync::Arc;
+
+use drover_core::model::acl::SecretDigest;
+use drover_core::store::acl::AclTokenRecord;
+
+use super::denied;
+use crate::acl::{Capability, Rights};
+use crate::http::errors::ApiError;
+
+/// Whose a request is. The default is somebody who may do nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Principal {
+    rights: Arc<Rights>,
+    origin: Origin,
+}
+
+/// Where rights come from.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// From nothing that could end: there is no access control, or it is the agent's own user.
+    Unlimited,
+    /// From what the core knows.
+    Known(Arc<Grant>),
+}
+
+/// What rights were made of. They are the same for as long as this is.
+#[derive(Debug)]
+pub(super) struct Grant {
+    /// Whoever is anonymous has none.
+    pub(super) token: Option<(SecretDigest, Arc<AclTokenRecord>)>,
+    /// The policies, each with the index at which it was last changed.
+    pub(super) policies: Vec<(Arc<str>, u64)>,
+}
+
+impl Grant {
+    /// Whether it gives the same rights as another one.
+    pub(super) fn is_same(&self, other: &Grant) -> bool {
+        let of = |grant: &Grant| {
+            let token = grant.token.as_ref();
+            token.map(|(digest, record)| (*digest, record.modify_index))
+        };
+        of(self) == of(other) && self.policies == other.policies
+    }
+}
+
+impl Default for Principal {
+    fn default() -> Principal {
+        let nobody = Grant {
+            token: None,
+            policies: Vec::new(),
+        };
+        Principal::new(Arc::new(Rights::none()), nobody)
+    }
+}
+
+impl Principal {
+    pub(super) fn new(rights: Arc<Rights>, grant: Grant) -> Principal {
+        Principal {
+            rights,
+            origin: Origin::Known(Arc::new(grant)),
+        }
+    }
+
+    /// Who may do everything.
+    pub(crate) fn unlimited() -> Principal {
+        Principal {
+            rights: Arc::new(Rights::all()),
+            origin: Origin::Unlimited,
+        }
+    }
+
+    /// Whether they need no token.
+    pub(super) fn is_unlimited(&self) -> bool {
+        matches!(self.origin, Origin::Unlimited)
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// What they may do.
+    pub(crate) fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    /// The token, unless there is none.
+    pub(crate) fn token(&self) -> Option<&Arc<AclTokenRecord>> {
+        match &self.origin {
+            Origin::Unlimited => None,
+            Origin::Known(grant) => grant.token.as_ref().map(|(_, record)| record),
+        }
+    }
+
+    /// Whether they may do one of these in a namespace; for `*`, in any.
+    pub(crate) fn may_one_of(&self, namespace: &str, capabilities: &[Capability]) -> bool {
+        let may = |capability: &Capability| match namespace {
+            "*" => self.rights.may_in_any(*capability),
+            namespace => self.rights.may(namespace, *capability),
+        };
+        capabilities.iter().any(may)
+    }
+
+    /// Refuses whoever may not do that in a namespace.
+    ///
+    /// # Errors
+    /// They may not.
+    pub(crate) fn require(&self, namespace: &str, capability: Capability) -> Result<(), ApiError> {
+        require(self.rights.may(namespace, capability))
+    }
+}
+
+/// Refuses what is not allowed.
+///
+/// # Errors
+/// It is not allowed.
+pub(in crate::http) fn require(allowed: bool) -> Result<(), ApiError> {
+    match allowed {
+        true => Ok(()),
+        false => Err(denied()),
+    }
+}

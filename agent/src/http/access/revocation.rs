@@ -1,0 +1,72 @@
+//! What lasts long ends when its principal may not go on: the token expires or is deleted, or a policy changes.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use futures::StreamExt;
+use futures::stream;
+use tokio::time::{sleep, timeout};
+
+use super::principal::{Origin, Principal};
+use crate::http::Api;
+
+/// The pause between two questions about the same principal: whoever was revoked is found within it, and a stream
+/// costs little while much changes.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the agent waits for a change before it asks anyhow.
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Principal {
+    /// Waits until they are not any more who they were, or have other rights. For ever where that cannot happen.
+    pub(crate) async fn revoked(&self, api: &Api) {
+        if let Origin::Unlimited = self.origin() {
+            return std::future::pending().await;
+        }
+        let mut changes = api.agent_handle.index();
+        loop {
+            changes.borrow_and_update();
+            match api.directory.still_knows(&api.agent_handle, self).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                // The agent ends, and so does everything.
+                Err(_) => return std::future::pending().await,
+            }
+            let lasts = api.directory.lasts(self);
+            let lasts = lasts.and_then(|nanos| u64::try_from(nanos).ok());
+            let longest = lasts.map_or(LONGEST, |nanos| Duration::from_nanos(nanos).min(LONGEST));
+            match timeout(longest, changes.changed()).await {
+                Ok(Ok(())) => sleep(PAUSE.min(longest)).await,
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The same answer, which breaks off when its principal is revoked. One that is complete is sent whole.
+pub(super) fn bounded(api: &Api, principal: &Principal, response: Response) -> Response {
+    let is_complete = response.body().size_hint().exact().is_some();
+    if is_complete || matches!(principal.origin(), Origin::Unlimited) {
+        return response;
+    }
+    let (api, principal) = (api.clone(), principal.clone());
+    response.map(|body| {
+        let revoked = Box::pin(async move { principal.revoked(&api).await });
+        let pieces = body.into_data_stream().take_until(revoked);
+        // Only what is cut off has this error at its end: nobody takes a part for the whole.
+        let pieces = stream::unfold(Some(pieces), |pieces| async move {
+            let mut pieces = pieces?;
+            match pieces.next().await {
+                Some(piece) => Some((piece, Some(pieces))),
+                None if pieces.is_stopped() => Some((Err(broken_off()), None)),
+                None => None,
+            }
+        });
+        Body::from_stream(pieces)
+    })
+}
+
+fn broken_off() -> axum::Error {
+    axum::Error::new(std::io::Error::other("the token of this request is not valid any more"))
+}

@@ -1,0 +1,81 @@
+//! The secret of a token: how it is sent, and what is kept of it.
+
+use axum::http::{HeaderMap, header};
+use drover_core::model::acl::SecretDigest;
+use sha2::{Digest, Sha256};
+
+/// A longer secret is none of ours.
+const MAX_SECRET: usize = 256;
+
+/// What a token is known by: nobody can make the secret of it.
+pub(crate) fn digest(secret: &str) -> SecretDigest {
+    SecretDigest(Sha256::digest(secret.as_bytes()).into())
+}
+
+/// What a request says to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secret {
+    /// Nothing.
+    None,
+    /// The holder of a token with this digest.
+    Digest(SecretDigest),
+    /// Something that no token can be.
+    Invalid,
+}
+
+impl Secret {
+    /// Of a text as clients send it.
+    pub(super) fn of(text: &str) -> Secret {
+        match text.trim() {
+            "" => Secret::None,
+            secret if secret.len() > MAX_SECRET => Secret::Invalid,
+            secret => Secret::Digest(digest(secret)),
+        }
+    }
+}
+
+/// The secret in the headers of a request: `X-Nomad-Token` goes before `Authorization: Bearer`.
+pub(super) fn of_headers(headers: &HeaderMap) -> Secret {
+    let nomad = headers.get("x-nomad-token").map(|value| value.to_str());
+    match nomad {
+        Some(Ok(text)) if !text.trim().is_empty() => return Secret::of(text),
+        Some(Err(_)) => return Secret::Invalid,
+        Some(Ok(_)) | None => {}
+    }
+    let bearer = headers.get(header::AUTHORIZATION);
+    let Some(bearer) = bearer.and_then(|value| value.to_str().ok()) else {
+        return Secret::None;
+    };
+    match bearer.trim().split_once(' ') {
+        Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => Secret::of(secret),
+        Some(_) | None => Secret::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(headers: &[(&'static str, &str)]) -> Secret {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        of_headers(&map)
+    }
+
+    #[test]
+    fn token_is_taken_from_either_header() {
+        let of = |text| Secret::Digest(digest(text));
+        assert!(secret(&[]) == Secret::None);
+        assert!(secret(&[("x-nomad-token", " a ")]) == of("a"));
+        assert!(secret(&[("authorization", "bearer a")]) == of("a"));
+        assert!(secret(&[("authorization", "Bearer  a ")]) == of("a"));
+        assert!(secret(&[("authorization", "Basic a")]) == Secret::None);
+        let both = [("x-nomad-token", "a"), ("authorization", "Bearer b")];
+        assert!(secret(&both) == of("a"));
+        let empty = [("x-nomad-token", ""), ("authorization", "Bearer b")];
+        assert!(secret(&empty) == of("b"));
+        assert!(secret(&[("x-nomad-token", &"a".repeat(300))]) == Secret::Invalid);
+    }
+}
