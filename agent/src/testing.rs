@@ -37,7 +37,7 @@ use crate::cli::context::Context;
 use crate::cli::screen::Screen;
 use crate::config::client::ClientConfig;
 use crate::http::dto::{AllocStats, HostStats};
-use crate::http::{self, Limits, Listeners, Measures, Settings};
+use crate::http::{self, AclSettings, Api, Limits, Listeners, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
@@ -60,6 +60,16 @@ fn nothing_measured(dir: &Path) -> Measures {
 
 /// An agent in its world, and the API that asks it.
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
+    let (api, agent) = api(dir, http_addr, AclSettings::default());
+    (http::router_of(api), agent)
+}
+
+/// An agent in its world, and what the handlers of its API have at hand.
+pub(crate) fn api(
+    dir: &Path,
+    http_addr: String,
+    acl: AclSettings,
+) -> (Api, impl Future<Output = ()> + use<>) {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
     let (agent_handle, mut request_inbox) = AgentHandle::new(Arc::new(root));
@@ -72,16 +82,18 @@ pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Outpu
         names: http_addr.split(':').take(1).map(str::to_owned).collect(),
         http_addr,
         events,
+        acl,
         ..Settings::default()
     };
     let world = World::new(dir.to_owned());
-    let router = http::router(agent_handle, settings, nothing_measured(dir));
-    (router, world.own(request_inbox))
+    let api = Api::new(agent_handle, settings, nothing_measured(dir));
+    (api, world.own(request_inbox))
 }
 
 /// An agent with its API.
 pub(crate) struct Rig {
     pub(crate) client: Client,
+    pub(crate) api: Api,
     pub(crate) addr: SocketAddr,
     pub(crate) dir: tempfile::TempDir,
     tasks: Vec<JoinHandle<()>>,
@@ -93,13 +105,27 @@ impl Rig {
         Rig::start_within(Limits::default()).await
     }
 
+    /// The same, whose users need tokens.
+    pub(crate) async fn start_with_acl() -> Rig {
+        let acl = AclSettings {
+            enabled: true,
+            ..AclSettings::default()
+        };
+        Rig::start_as(Limits::default(), acl).await
+    }
+
     /// The same, with these limits of connections.
     pub(crate) async fn start_within(limits: Limits) -> Rig {
+        Rig::start_as(limits, AclSettings::default()).await
+    }
+
+    async fn start_as(limits: Limits, acl: AclSettings) -> Rig {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let address = format!("http://{addr}");
-        let (router, agent) = agent(dir.path(), addr.to_string());
+        let (api, agent) = api(dir.path(), addr.to_string(), acl);
+        let router = http::router_of(api.clone());
         let listeners = Listeners {
             network: listener,
             tls: None,
@@ -116,6 +142,7 @@ impl Rig {
         let client = Client::new(&connection, |_| None).unwrap();
         Rig {
             client,
+            api,
             addr,
             dir,
             tasks,

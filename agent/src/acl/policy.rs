@@ -153,10 +153,14 @@ impl Written {
     fn check(&self) -> Result<(), PolicyError> {
         let count = self.names().count();
         if count > MAX_RULES {
-            let words = format!("the policy has {count} rules, and must not have more than {MAX_RULES}");
+            let words =
+                format!("the policy has {count} rules, and must not have more than {MAX_RULES}");
             return Err(PolicyError(words));
         }
-        if self.names().any(|name| name.is_empty() || name.len() > MAX_NAME) {
+        if self
+            .names()
+            .any(|name| name.is_empty() || name.len() > MAX_NAME)
+        {
             let words = format!(
                 "the name of a rule has 1 to {MAX_NAME} bytes: write namespace \"*\" {{ … }} for all"
             );

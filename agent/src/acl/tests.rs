@@ -155,23 +155,41 @@ fn mistake_in_a_policy_has_its_line() {
         ("{}", "no rules"),
         ("namespace \"a\" {\n}", "policy:1:1: the rule says nothing"),
         ("\nnode {\n}", "policy:2:1: the rule says nothing"),
-        ("\nnode {\n policy = \"admin\"\n}", "policy:3:11: policy cannot be \"admin\""),
-        ("node {\n policy = \"list\"\n}", "It is one of read, write, deny"),
+        (
+            "\nnode {\n policy = \"admin\"\n}",
+            "policy:3:11: policy cannot be \"admin\"",
+        ),
+        (
+            "node {\n policy = \"list\"\n}",
+            "It is one of read, write, deny",
+        ),
         ("nodes {}", "Did you mean \"node\"?"),
         ("namespace {\n policy = \"read\"\n}", "exactly one label"),
-        ("namespace \"\" {\n policy = \"read\"\n}", "the name of a rule"),
+        (
+            "namespace \"\" {\n policy = \"read\"\n}",
+            "the name of a rule",
+        ),
         (
             "namespace \"a\" {\n capabilities = [\"read-job\", \"reed-logs\"]\n}",
             "policy:2:17: capabilities cannot be \"reed-logs\"",
         ),
-        ("namespace \"a\" {\n capability = []\n}", "unknown attribute \"capability\""),
-        ("namespace \"a\" {\n capabilities = \"read-job\"\n}", "a list of strings"),
+        (
+            "namespace \"a\" {\n capability = []\n}",
+            "unknown attribute \"capability\"",
+        ),
+        (
+            "namespace \"a\" {\n capabilities = \"read-job\"\n}",
+            "a list of strings",
+        ),
         ("namespace \"a\" {\n variables {\n }\n}", "there is no path"),
         (
             "namespace \"a\" {\n variables \"*\" {\n }\n}",
             "takes no label",
         ),
-        ("node {\n policy = \"read\"\n}\nnode {\n policy = \"read\"\n}", "only one \"node\""),
+        (
+            "node {\n policy = \"read\"\n}\nnode {\n policy = \"read\"\n}",
+            "only one \"node\"",
+        ),
         ("node {\n policy = \"read\"", "policy:"),
     ] {
         let why = why(text);
@@ -181,7 +199,10 @@ fn mistake_in_a_policy_has_its_line() {
 
 #[test]
 fn policy_is_bounded() {
-    let large = format!("# {}\nnode {{\n policy = \"read\"\n}}", "x".repeat(MAX_TEXT));
+    let large = format!(
+        "# {}\nnode {{\n policy = \"read\"\n}}",
+        "x".repeat(MAX_TEXT)
+    );
     assert!(why(&large).contains("more than"));
     let many = "host_volume \"a\" { policy = \"read\" }\n".repeat(MAX_RULES + 1);
     assert!(why(&many).contains("must not have more than"));

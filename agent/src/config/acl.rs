@@ -154,7 +154,12 @@ mod tests {
         }
         for wide in ["0.0.0.0:4646", "[::]:4646", "10.0.0.9:4646"] {
             let why = decide(None, wide, false).unwrap_err();
-            for way in [wide, "enabled = true", "verify_https_client", "enabled = false"] {
+            for way in [
+                wide,
+                "enabled = true",
+                "verify_https_client",
+                "enabled = false",
+            ] {
                 assert!(why.contains(way), "{why}");
             }
             assert_eq!(decide(None, wide, true), Ok(false), "{wide}");

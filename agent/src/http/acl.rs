@@ -131,9 +131,11 @@ pub(super) async fn one_token(
     })
     .await?;
     match seen.value {
-        Some(record) => {
-            answer::read(&params, seen.index, &AclTokenDto::of(&record, String::new()))
-        }
+        Some(record) => answer::read(
+            &params,
+            seen.index,
+            &AclTokenDto::of(&record, String::new()),
+        ),
         None => Err(ApiError::not_found("ACL token not found").at(seen.index)),
     }
 }
@@ -160,7 +162,11 @@ pub(super) async fn bootstrap(State(api): State<Api>, params: Params, request: R
         name: "Bootstrap Token".to_owned(),
         ..named(&secret)?
     };
-    made(&params, api.agent_handle.request(BootstrapAcl { token }).await?, secret)
+    made(
+        &params,
+        api.agent_handle.request(BootstrapAcl { token }).await?,
+        secret,
+    )
 }
 
 pub(super) async fn create_token(
@@ -179,7 +185,8 @@ pub(super) async fn create_token(
         let (least, most) = api.settings.token_times();
         let span = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
         if span < least || span > most {
-            let shown = |nanos: u64| drover_core::time::Span(i64::try_from(nanos).unwrap_or(i64::MAX));
+            let shown =
+                |nanos: u64| drover_core::time::Span(i64::try_from(nanos).unwrap_or(i64::MAX));
             let words = format!(
                 "a token that expires lasts {} to {}: see token_min_expiration_ttl and token_max_expiration_ttl",
                 shown(least),
@@ -198,7 +205,11 @@ pub(super) async fn create_token(
         expires,
         ..asked.asked().map_err(ApiError::bad)?
     };
-    made(&params, api.agent_handle.request(CreateAclToken { token }).await?, secret)
+    made(
+        &params,
+        api.agent_handle.request(CreateAclToken { token }).await?,
+        secret,
+    )
 }
 
 pub(super) async fn update_token(
@@ -220,12 +231,39 @@ pub(super) async fn update_token(
         token_type: token.token_type,
         policies: token.policies,
     };
-    made(&params, api.agent_handle.request(change).await?, String::new())
+    made(
+        &params,
+        api.agent_handle.request(change).await?,
+        String::new(),
+    )
 }
 
 pub(super) async fn delete_token(State(api): State<Api>, Path(accessor): Path<String>) -> Answer {
     let accessor = read_accessor(&accessor)?;
-    done(api.agent_handle.request(DeleteAclToken { accessor }).await?)
+    done(
+        api.agent_handle
+            .request(DeleteAclToken { accessor })
+            .await?,
+    )
+}
+
+/// The token of whoever asks, without its secret.
+pub(super) async fn own_token(State(api): State<Api>, params: Params) -> Answer {
+    let index = api.agent_handle.ask(|view| view.index()).await?;
+    let principal = &params.principal;
+    let shown = match principal.token() {
+        Some(record) => AclTokenDto::of(record, String::new()),
+        None if principal.is_unlimited() => AclTokenDto::without_secret(
+            "local",
+            "The agent's own user, by its unix socket",
+            "management",
+            &[],
+        ),
+        None => {
+            AclTokenDto::without_secret("anonymous", "Anonymous Token", "client", &["anonymous"])
+        }
+    };
+    answer::read(&params, index, &shown)
 }
 
 /// What there is in Nomad, and not here.

@@ -58,6 +58,9 @@ where
     loop {
         // Noted before looking: a change in between leads to another look.
         changes.borrow_and_update();
+        if waits.is_some() && !params.principal.is_current(api).await? {
+            return Err(ApiError::denied());
+        }
         let seen = api.agent_handle.ask(question.clone()).await?;
         if params.index == 0 || seen.index > params.index {
             return Ok(seen);

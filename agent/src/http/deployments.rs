@@ -25,7 +25,8 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.deployments().filter(|deployment| {
-            asked.includes(&deployment.job.namespace, Capability::ReadJob) && asked.is_prefix_of(deployment.id)
+            asked.includes(&deployment.job.namespace, Capability::ReadJob)
+                && asked.is_prefix_of(deployment.id)
         });
         let mut list: Vec<_> = wanted.map(|d| DeploymentDto::of(view, d)).collect();
         list.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));

@@ -35,6 +35,11 @@ impl ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// Whoever asks may not do that.
+    pub(crate) fn denied() -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "Permission denied")
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, message)

@@ -48,9 +48,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 pub(super) async fn count(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
-        let wanted = view
-            .evals()
-            .filter(|eval| asked.includes(&eval.job.namespace, Capability::ReadJob) && asked.is_prefix_of(eval.id));
+        let wanted = view.evals().filter(|eval| {
+            asked.includes(&eval.job.namespace, Capability::ReadJob) && asked.is_prefix_of(eval.id)
+        });
         let node = Arc::new(NodeNames::of(view.node()));
         let evals = wanted.map(|eval| EvalRecords::of(view, &node, eval));
         Indexed::whole(view, evals.collect::<Vec<_>>())

@@ -123,7 +123,7 @@ async fn serve(api: &Api, socket: WebSocket, wanted: Wanted, principal: Principa
     let closing = match begin(api, &mut stream, wanted, principal).await {
         Ok((client, principal)) => tokio::select! {
             closing = converse(&mut sink, &mut stream, client) => closing,
-            () = principal.revoked(api) => Some(Closing::refused(access::denied().message)),
+            () = principal.revoked(api) => Some(Closing::refused(ApiError::denied().message)),
         },
         Err(closing) => Some(closing),
     };
@@ -192,7 +192,9 @@ pub(super) async fn may_enter(
     let (namespace, on_host) = found.unwrap_or_else(|| ("*".to_owned(), false));
     let needs = [Capability::AllocExec, Capability::AllocNodeExec];
     let needs = needs.get(..1 + usize::from(on_host)).unwrap_or(&needs);
-    let mut missing = needs.iter().filter(|it| !principal.may_one_of(&namespace, &[**it]));
+    let mut missing = needs
+        .iter()
+        .filter(|it| !principal.may_one_of(&namespace, &[**it]));
     access::require(missing.next().is_none())
 }
 

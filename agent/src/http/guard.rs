@@ -1,15 +1,13 @@
-//! Who may ask: the API has no passwords, so it listens on the loopback address, and a web page
-//! that a user of this machine happens to look at must not reach it either.
+//! Which requests are no trick: a web page that a user of this machine happens to look at must not reach the API with
+//! that user's rights. Who may do what is asked elsewhere ([`super::access`]), and where nobody needs a token this is all
+//! that stands between such a page and the programs of this machine.
 //!
 //! A page of another site can make a browser send requests here. Two headers that pages cannot
 //! forge tell: `Host` (a name of the attacker's that resolves to this machine) and `Origin`.
 //!
-//! There are no passwords: whoever can connect can run programs as the agent's user, and any local
-//! user can connect, unless TLS asks for certificates. The `Host` header must be an address or
-//! `localhost`, unless TLS has made sure of the name already. Requests
+//! The `Host` header must be an address or `localhost`, unless TLS has made sure of the name already. Requests
 //! that change something, or that open a websocket, must not come from another site (`Origin`,
-//! `Sec-Fetch-Site`). Listening
-//! elsewhere than on the loopback address is warned of, not refused.
+//! `Sec-Fetch-Site`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

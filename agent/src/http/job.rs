@@ -21,8 +21,8 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, body, dispatch, exec, explain, jobs, periodic, plan, scale, services,
-    snapshot, versions,
+    Api, actions, allocations, body, dispatch, exec, explain, jobs, periodic, plan, scale,
+    services, snapshot, versions,
 };
 use crate::acl::Capability;
 
@@ -110,14 +110,10 @@ pub(super) fn need(asked: &Asked<'_>) -> Need {
         // The first message of the websocket may bring the token.
         Part::Action => exec::need(asked, Need::Namespace(&[Capability::AllocExec])),
         Part::Whole if stops => SUBMIT,
-        Part::Scale if reads => {
-            Need::Namespace(&[Capability::ReadJob, Capability::ReadJobScaling])
-        }
+        Part::Scale if reads => Need::Namespace(&[Capability::ReadJob, Capability::ReadJobScaling]),
         Part::Scale => Need::Namespace(&[Capability::ScaleJob, Capability::SubmitJob]),
         Part::Dispatch => Need::Namespace(&[Capability::DispatchJob]),
-        Part::PeriodicForce => {
-            Need::Namespace(&[Capability::DispatchJob, Capability::SubmitJob])
-        }
+        Part::PeriodicForce => Need::Namespace(&[Capability::DispatchJob, Capability::SubmitJob]),
         // Whoever takes a job over gets the disks of its copies, too.
         Part::Handover => Need::Each(&[SUBMIT, Need::Namespace(&[Capability::ReadFs])]),
         Part::Revert | Part::Stable | Part::Tag(_) | Part::Evaluate => SUBMIT,

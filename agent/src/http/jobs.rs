@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::access::{self, Principal};
+use super::access::Principal;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobStub, SubmissionDto, TakeoverAlloc, Validated, register_answer};
@@ -39,7 +39,9 @@ pub(super) async fn list_of(
     let seen = blocking_query(api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.includes(&job.namespace, Capability::ListJobs) && job.id.starts_with(asked.prefix()) && wanted(job)
+            asked.includes(&job.namespace, Capability::ListJobs)
+                && job.id.starts_with(asked.prefix())
+                && wanted(job)
         });
         let jobs = wanted.map(|record| JobRecords::of(view, record));
         Indexed::whole(view, jobs.collect::<Vec<_>>())
@@ -186,7 +188,7 @@ fn check_rights(principal: &Principal, job: &Job) -> Result<(), ApiError> {
             false => HostVolumeCapability::MountReadwrite,
         };
         if !principal.rights().may_host_volume(&volume.source, wanted) {
-            return Err(access::denied());
+            return Err(ApiError::denied());
         }
     }
     Ok(())
@@ -344,7 +346,9 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
     let submission: Submission = body::decode(request).await?;
     let check_node = submission.check_node;
     let job = admission::canonical(submission.job()?);
-    params.principal.require(&job.namespace, Capability::ReadJob)?;
+    params
+        .principal
+        .require(&job.namespace, Capability::ReadJob)?;
     let known = api
         .agent_handle
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));

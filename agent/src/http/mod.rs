@@ -1,6 +1,7 @@
 //! The HTTP API: Nomad's routes and shapes, for its programs and for our own command line.
 
 mod access;
+mod acl;
 pub mod actions;
 pub mod agent;
 mod allocations;
@@ -53,6 +54,7 @@ mod routes;
 mod scale;
 pub(crate) mod scheduler;
 mod search;
+mod search_rights;
 mod serve;
 mod services;
 mod snapshot;
@@ -104,6 +106,7 @@ pub use stats::Measures;
 
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
+use crate::config::acl::AclConfig;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
 use access::Directory;
@@ -154,13 +157,32 @@ pub struct Settings {
     pub acl: AclSettings,
 }
 
+impl Settings {
+    /// The shortest and the longest time for which a token that expires may last, in nanoseconds.
+    fn token_times(&self) -> (u64, u64) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let (least, most) = self.acl.expiration;
+        (nanos(least), nanos(most))
+    }
+}
+
 /// What is wanted of access control.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct AclSettings {
     /// Whether those who come over the network need tokens.
     pub enabled: bool,
     /// The shortest and the longest time for which a token that expires may last.
     pub expiration: (Duration, Duration),
+}
+
+impl Default for AclSettings {
+    fn default() -> AclSettings {
+        let config = AclConfig::default();
+        AclSettings {
+            enabled: false,
+            expiration: (config.min_expiration, config.max_expiration),
+        }
+    }
 }
 
 /// What every handler has at hand.
@@ -179,18 +201,23 @@ pub(crate) struct Api {
 
 /// The whole API.
 pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Router {
-    let directory = Directory::new(settings.acl.enabled);
-    router_of(Api {
-        agent_handle,
-        directory: Arc::new(directory),
-        settings: Arc::new(settings),
-        measures,
-        rendered: Arc::default(),
-        snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
-    })
+    router_of(Api::new(agent_handle, settings, measures))
 }
 
-fn router_of(api: Api) -> Router {
+impl Api {
+    pub(crate) fn new(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Api {
+        Api {
+            agent_handle,
+            directory: Arc::new(Directory::new(settings.acl.enabled)),
+            settings: Arc::new(settings),
+            measures,
+            rendered: Arc::default(),
+            snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
+        }
+    }
+}
+
+pub(crate) fn router_of(api: Api) -> Router {
     let settings = &api.settings;
     let guard = Guard {
         names: Names(settings.names.iter().cloned().collect()),

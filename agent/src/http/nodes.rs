@@ -85,7 +85,8 @@ pub(super) async fn allocations(
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.allocs().filter(|alloc| {
-            view.node().id == id && asked.includes_all_by_default(&alloc.record().job.namespace, Capability::ReadJob)
+            view.node().id == id
+                && asked.includes_all_by_default(&alloc.record().job.namespace, Capability::ReadJob)
         });
         let node = Arc::new(NodeNames::of(view.node()));
         let allocs =

@@ -139,6 +139,11 @@ impl Params {
         }
     }
 
+    /// The names of the policies of whoever asks; none where they may see all policies.
+    pub(super) fn caller_policies(&self) -> Option<Vec<String>> {
+        self.principal.policies()
+    }
+
     /// Whether whoever asks may do something in a namespace.
     pub(super) fn may(&self, namespace: &str, capability: Capability) -> bool {
         self.principal.rights().may(namespace, capability)

@@ -14,6 +14,7 @@ use super::errors::ApiError;
 use super::params::Params;
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, body, diff, jobs};
+use crate::acl::Capability;
 use crate::admission::Preserve;
 use crate::times;
 
@@ -45,6 +46,7 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
     let (wanted, with_diff) = (job.clone(), asked.diff);
     let zone = job.periodic.as_ref().map(|it| it.time_zone.clone());
     let zone = zone.and_then(|zone| zones::around(&zone, second_of(clock::now().wall)).ok());
+    let asked_by = params.clone();
     let planned = api.agent_handle.ask(move |view| {
         let now = clock::now();
         let node = Arc::new(NodeNames::of(view.node()));
@@ -53,6 +55,10 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
         let preempted = dry_run.preempts.iter();
         let preempted = preempted.filter_map(|id| view.shown_alloc(*id));
         let preempted = preempted
+            .filter(|alloc| {
+                let namespace = &alloc.record().job.namespace;
+                asked_by.may(namespace, Capability::ReadJob)
+            })
             .map(|alloc| AllocStub::from(&AllocRecords::of(view, &node, alloc)))
             .collect();
         let planned = Planned {

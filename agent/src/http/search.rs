@@ -7,15 +7,15 @@ use axum::extract::{Request, State};
 use drover_core::agent::View;
 use drover_core::model::job::Job;
 use drover_core::model::value::Value;
-use drover_core::model::variable::VariableKey;
 use serde::{Deserialize, Serialize};
 
 use super::access::require;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::{Params, has_prefix};
+use super::search_rights::{may_list, may_search};
 use super::{Api, body, cluster};
-use crate::acl::{Capability, Level, PoolCapability, VariableCapability};
+use crate::acl::{Capability, PoolCapability};
 
 /// How many are found of one kind by their ids.
 const MOST: usize = 20;
@@ -75,24 +75,6 @@ impl Asked {
             .collect();
         require(!wanted.is_empty())?;
         Ok(wanted)
-    }
-}
-
-/// Whether somebody may see things of a kind, or some of them.
-fn may_search(params: &Params, context: &str) -> bool {
-    let rights = params.principal.rights();
-    let may = |capability| params.principal.may_one_of(params.namespace(), &[capability]);
-    match context {
-        "nodes" => rights.node(Level::Read),
-        "node_pools" => rights.may_any_pool(PoolCapability::Read),
-        "plugins" => rights.plugin(Level::List),
-        "vars" => rights.may_any_variable(params.namespace(), VariableCapability::List),
-        "namespaces" => rights.may_see_any_namespace(),
-        "volumes" => may(Capability::CsiListVolume),
-        "host_volumes" => may(Capability::HostVolumeRead),
-        "scaling_policy" => may(Capability::ListScalingPolicies),
-        // Jobs, allocations, evaluations, deployments.
-        _ => may(Capability::ReadJob),
     }
 }
 
@@ -169,9 +151,10 @@ impl Known {
             evals: (evals.filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
                 .map(|eval| eval.id.to_string())
                 .collect(),
-            deployments: (deployments.filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
-                .map(|deployment| deployment.id.to_string())
-                .collect(),
+            deployments: (deployments
+                .filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
+            .map(|deployment| deployment.id.to_string())
+            .collect(),
             pools: (cluster::POOLS.iter().map(|(name, _)| *name))
                 .filter(|name| {
                     let rights = scope.principal.rights();
@@ -188,13 +171,6 @@ impl Known {
                 .collect(),
         }
     }
-}
-
-/// Whether somebody may see that there is a variable.
-fn may_list(scope: &Params, key: &VariableKey) -> bool {
-    let is_asked_for = matches!(scope.namespace(), "*") || *key.namespace == *scope.namespace();
-    let rights = scope.principal.rights();
-    is_asked_for && rights.may_variable(&key.namespace, &key.path, VariableCapability::List)
 }
 
 async fn known(api: &Api, params: &Params, contexts: &[&'static str]) -> Result<Known, ApiError> {

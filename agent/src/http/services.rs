@@ -51,7 +51,9 @@ pub(super) async fn one(
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
         let all = view.services().into_iter();
-        let of = all.filter(|one| one.name == name && asked.includes(&one.job.namespace, Capability::ReadJob));
+        let of = all.filter(|one| {
+            one.name == name && asked.includes(&one.job.namespace, Capability::ReadJob)
+        });
         Indexed::whole(view, of.collect::<Vec<_>>())
     })
     .await?;

@@ -40,13 +40,13 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Answer {
     let id: AllocId = uuid("alloc", &id)?;
-    let token = headers.get("x-nomad-token");
-    let token = token.and_then(|token| token.to_str().ok()).unwrap_or("");
-    if !api.settings.secret.allows(id, token) {
+    if !api.settings.secret.allows(id, access::of_node(&headers)) {
         let find = move |view: View<'_>| need::of_alloc(view, id);
         let namespace = api.agent_handle.ask(find).await?;
         let namespace = namespace.unwrap_or_else(|| "*".to_owned());
-        let reads_files = params.principal.may_one_of(&namespace, &[Capability::ReadFs]);
+        let reads_files = params
+            .principal
+            .may_one_of(&namespace, &[Capability::ReadFs]);
         // Where nobody needs a token, this one is needed all the same.
         access::require(params.principal.token().is_some() && reads_files)?;
     }

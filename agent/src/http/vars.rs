@@ -34,7 +34,8 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     require(rights.may_any_variable(params.namespace(), VariableCapability::List))?;
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.variables().iter().filter(|(key, _)| {
-            let is_asked_for = matches!(asked.namespace(), "*") || *key.namespace == *asked.namespace();
+            let is_asked_for =
+                matches!(asked.namespace(), "*") || *key.namespace == *asked.namespace();
             is_asked_for
                 && key.path.starts_with(asked.prefix())
                 && may(&asked, key, VariableCapability::List)

@@ -96,7 +96,7 @@ impl Migration {
         let cancel = self.under_way.begin(op);
         let asked = async {
             let peer = Peer::of(&previous.address, &*self.network)?;
-            peer.ask(previous.alloc, index).await
+            peer.ask(previous.alloc, &previous.token, index).await
         };
         let reported = tokio::select! {
             reported = asked => reported,

@@ -95,9 +95,14 @@ impl<'a> Peer<'a> {
     ///
     /// # Errors
     /// There is no answer, or none that makes sense.
-    pub(super) async fn ask(&self, alloc: AllocId, index: u64) -> Result<Remote, Failure> {
+    pub(super) async fn ask(
+        &self,
+        alloc: AllocId,
+        token: &str,
+        index: u64,
+    ) -> Result<Remote, Failure> {
         let path = format!("/v1/allocation/{alloc}?index={index}&wait={WAIT}");
-        let Said::Yes(response) = self.get(&path, None).await? else {
+        let Said::Yes(response) = self.get(&path, token).await? else {
             return Ok(Remote::Unknown);
         };
         let header = response.headers().get("x-nomad-index");
@@ -128,19 +133,15 @@ impl<'a> Peer<'a> {
         token: &str,
     ) -> Result<Said<Stream>, Failure> {
         let path = format!("/v1/client/allocation/{alloc}/snapshot");
-        Ok(match self.get(&path, Some(token)).await? {
+        Ok(match self.get(&path, token).await? {
             Said::Yes(response) => Said::Yes(Stream(response.into_body())),
             Said::No => Said::No,
         })
     }
 
-    async fn get(
-        &self,
-        path: &str,
-        token: Option<&str>,
-    ) -> Result<Said<Response<Incoming>>, Failure> {
+    async fn get(&self, path: &str, token: &str) -> Result<Said<Response<Incoming>>, Failure> {
         let mut request = Request::get(path);
-        if let Some(token) = token {
+        if !token.is_empty() {
             request = request.header("X-Nomad-Token", token);
         }
         let answer = send(self.network, &self.authority, request, Bytes::new());

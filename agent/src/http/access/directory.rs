@@ -8,13 +8,13 @@ use drover_core::agent::View;
 use drover_core::model::acl::TokenType;
 use drover_core::store::acl::AclTokenRecord;
 use drover_core::time::Timestamp;
-use drover_io_real::clock;
 
 use super::principal::{Grant, Origin, Principal};
 use super::token::Secret;
 use crate::acl::{Policy, Rights, ready};
 use crate::agent_handle::AgentHandle;
 use crate::http::errors::ApiError;
+use crate::times;
 
 /// The policy of those who have no token.
 const ANONYMOUS: &str = "anonymous";
@@ -29,8 +29,6 @@ type Kept = BTreeMap<Vec<(Arc<str>, u64)>, Arc<Rights>>;
 pub(crate) struct Directory {
     /// Whether those who come over the network need tokens.
     enabled: bool,
-    /// What time it is.
-    clock: fn() -> Timestamp,
     kept: Mutex<Kept>,
 }
 
@@ -50,21 +48,10 @@ struct Text {
 impl Directory {
     /// For an agent that needs tokens, or does not.
     pub(crate) fn new(enabled: bool) -> Directory {
-        Directory::at(enabled, || clock::now().wall)
-    }
-
-    /// The same, where it is another time.
-    pub(crate) fn at(enabled: bool, clock: fn() -> Timestamp) -> Directory {
         Directory {
             enabled,
-            clock,
             kept: Mutex::default(),
         }
-    }
-
-    /// Whether tokens are needed.
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.enabled
     }
 
     /// Finds who has a secret.
@@ -113,22 +100,12 @@ impl Directory {
         }
     }
 
-    /// How long a token of somebody lasts from now on, in nanoseconds; for ever if none.
-    pub(super) fn lasts(&self, principal: &Principal) -> Option<i64> {
-        let expires = principal.token()?.token.expires?;
-        Some(expires.0.saturating_sub((self.clock)().0).max(0))
-    }
-
-    async fn find(
-        &self,
-        agent_handle: &AgentHandle,
-        secret: Secret,
-    ) -> Result<Found, ApiError> {
+    async fn find(&self, agent_handle: &AgentHandle, secret: Secret) -> Result<Found, ApiError> {
         let unknown = || ApiError::new(StatusCode::FORBIDDEN, "ACL token not found");
         if secret == Secret::Invalid {
             return Err(unknown());
         }
-        let now = (self.clock)();
+        let now = times::now();
         let found = agent_handle.ask(move |view| found(view, secret, now));
         found.await?.ok_or_else(unknown)
     }

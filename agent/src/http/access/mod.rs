@@ -22,35 +22,25 @@ mod token;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 pub(crate) use directory::Directory;
 pub(crate) use principal::Principal;
 pub(super) use principal::require;
-pub(crate) use token::digest;
+pub(super) use token::of_node;
 
 use super::Api;
 use super::errors::ApiError;
 use super::serve::Transport;
 use need::{Asked, Need};
 
-/// Who must not do what they ask for.
-pub(super) fn denied() -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, "Permission denied")
-}
-
 /// Whose a request is, or why nobody knows.
 #[derive(Clone)]
 struct Identified(Result<Principal, ApiError>);
 
 /// Finds out whose a request is. Whether that matters, its route knows.
-pub(super) async fn identify(
-    State(api): State<Api>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn identify(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let transport = request.extensions().get::<Transport>().copied();
     let identified = match transport.unwrap_or_default() {
         Transport::Local => Ok(Principal::unlimited()),
@@ -92,15 +82,21 @@ async fn check(
     if let Need::Nothing = need {
         return next.run(request).await;
     }
-    let principal = match request.extensions().get::<Identified>() {
-        Some(Identified(Ok(principal))) => principal.clone(),
-        Some(Identified(Err(error))) => return error.clone().into_response(),
-        None => return denied().into_response(),
-    };
     let asked = Asked {
         pattern: guarded.path,
         method: request.method(),
         uri: request.uri(),
+    };
+    if let Need::AllocOrDisk(_) = need
+        && let Some(alloc) = asked.id()
+        && (guarded.api.settings.secret).allows(alloc, token::of_node(request.headers()))
+    {
+        return next.run(request).await;
+    }
+    let principal = match request.extensions().get::<Identified>() {
+        Some(Identified(Ok(principal))) => principal.clone(),
+        Some(Identified(Err(error))) => return error.clone().into_response(),
+        None => return ApiError::denied().into_response(),
     };
     if let Err(error) = need.check(&guarded.api, &principal, &asked).await {
         return error.into_response();

@@ -17,6 +17,8 @@ pub(crate) enum Need {
     Nothing,
     /// To be who they say; the handler asks for the rest, since it is in a body, or differs from part to part.
     InHandler,
+    /// A token, whatever it allows; the handler shows what is its own.
+    Token,
     /// A management token.
     Management,
     /// The node's level.
@@ -33,6 +35,8 @@ pub(crate) enum Need {
     Namespace(&'static [Capability]),
     /// In the namespace of the allocation in the path.
     Alloc(&'static [Capability]),
+    /// The same; or the token with which another node gets the disk of that allocation, for which it waits.
+    AllocOrDisk(&'static [Capability]),
     /// In the namespace of the evaluation in the path.
     Eval(&'static [Capability]),
     /// In the namespace of the deployment in the path.
@@ -60,7 +64,9 @@ impl Asked<'_> {
     pub(crate) fn part(&self, name: &str) -> Option<String> {
         let parts = self.pattern.split('/').zip(self.uri.path().split('/'));
         let mut named = parts.filter(|(pattern, _)| {
-            let inner = pattern.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+            let inner = pattern
+                .strip_prefix('{')
+                .and_then(|it| it.strip_suffix('}'));
             inner == Some(name)
         });
         named.next().and_then(|(_, text)| percent_decode(text))
@@ -70,14 +76,18 @@ impl Asked<'_> {
     pub(crate) fn query(&self, name: &str) -> Option<String> {
         let query = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(self.uri).ok()?;
         let mut values = query.0.into_iter().filter(|(key, _)| key == name);
-        values.next().map(|(_, value)| value).filter(|value| !value.is_empty())
+        values
+            .next()
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
     }
 
     fn namespace(&self) -> String {
-        self.query("namespace").unwrap_or_else(|| "default".to_owned())
+        self.query("namespace")
+            .unwrap_or_else(|| "default".to_owned())
     }
 
-    fn id<T: core::str::FromStr>(&self) -> Option<T> {
+    pub(super) fn id<T: core::str::FromStr>(&self) -> Option<T> {
         self.part("id")?.parse().ok()
     }
 }
@@ -123,11 +133,11 @@ impl Need {
         asked: &Asked<'_>,
     ) -> Result<(), ApiError> {
         let rights = principal.rights();
-        let of_namespace = |namespace: &str, capabilities| {
-            require(principal.may_one_of(namespace, capabilities))
-        };
+        let of_namespace =
+            |namespace: &str, capabilities| require(principal.may_one_of(namespace, capabilities));
         match self {
             Need::Nothing | Need::InHandler => Ok(()),
+            Need::Token => require(principal.token().is_some()),
             // A need is never of a need of a need.
             Need::Management | Need::Each(_) | Need::Of(_) => require(rights.is_management()),
             Need::Node(level) => require(rights.node(level)),
@@ -136,7 +146,7 @@ impl Need {
             Need::Plugin(level) => require(rights.plugin(level)),
             Need::Somewhere(capabilities) => of_namespace("*", capabilities),
             Need::Namespace(capabilities) => of_namespace(&asked.namespace(), capabilities),
-            Need::Alloc(capabilities) => {
+            Need::Alloc(capabilities) | Need::AllocOrDisk(capabilities) => {
                 let id = asked.id::<AllocId>();
                 of_namespace(&namespace_of(api, id, of_alloc).await?, capabilities)
             }

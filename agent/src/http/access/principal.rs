@@ -5,7 +5,6 @@ use std::sync::Arc;
 use drover_core::model::acl::SecretDigest;
 use drover_core::store::acl::AclTokenRecord;
 
-use super::denied;
 use crate::acl::{Capability, Rights};
 use crate::http::errors::ApiError;
 
@@ -72,7 +71,7 @@ impl Principal {
     }
 
     /// Whether they need no token.
-    pub(super) fn is_unlimited(&self) -> bool {
+    pub(crate) fn is_unlimited(&self) -> bool {
         matches!(self.origin, Origin::Unlimited)
     }
 
@@ -90,6 +89,18 @@ impl Principal {
         match &self.origin {
             Origin::Unlimited => None,
             Origin::Known(grant) => grant.token.as_ref().map(|(_, record)| record),
+        }
+    }
+
+    /// The names of their policies; none where they may see all policies.
+    pub(crate) fn policies(&self) -> Option<Vec<String>> {
+        match &self.origin {
+            Origin::Unlimited => None,
+            Origin::Known(_) if self.rights.is_management() => None,
+            Origin::Known(grant) => {
+                let names = grant.policies.iter().map(|(name, _)| name.to_string());
+                Some(names.collect())
+            }
         }
     }
 
@@ -118,6 +129,6 @@ impl Principal {
 pub(in crate::http) fn require(allowed: bool) -> Result<(), ApiError> {
     match allowed {
         true => Ok(()),
-        false => Err(denied()),
+        false => Err(ApiError::denied()),
     }
 }

@@ -6,10 +6,12 @@ use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use futures::StreamExt;
 use futures::stream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::principal::{Origin, Principal};
 use crate::http::Api;
+use crate::http::errors::ApiError;
+use crate::times;
 
 /// The pause between two questions about the same principal: whoever was revoked is found within it, and a stream
 /// costs little while much changes.
@@ -18,6 +20,24 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Principal {
+    /// For how long nobody has to ask whether their token expired.
+    fn lasts(&self) -> Duration {
+        let expires = self.token().and_then(|record| record.token.expires);
+        let Some(expires) = expires else {
+            return LONGEST;
+        };
+        let nanos = u64::try_from((expires - times::now()).0).unwrap_or(0);
+        Duration::from_nanos(nanos).min(LONGEST)
+    }
+
+    /// Whether they still are who they were, with the same rights.
+    ///
+    /// # Errors
+    /// The agent ends.
+    pub(crate) async fn is_current(&self, api: &Api) -> Result<bool, ApiError> {
+        api.directory.still_knows(&api.agent_handle, self).await
+    }
+
     /// Waits until they are not any more who they were, or have other rights. For ever where that cannot happen.
     pub(crate) async fn revoked(&self, api: &Api) {
         if let Origin::Unlimited = self.origin() {
@@ -26,17 +46,15 @@ impl Principal {
         let mut changes = api.agent_handle.index();
         loop {
             changes.borrow_and_update();
-            match api.directory.still_knows(&api.agent_handle, self).await {
+            match self.is_current(api).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 // The agent ends, and so does everything.
                 Err(_) => return std::future::pending().await,
             }
-            let lasts = api.directory.lasts(self);
-            let lasts = lasts.and_then(|nanos| u64::try_from(nanos).ok());
-            let longest = lasts.map_or(LONGEST, |nanos| Duration::from_nanos(nanos).min(LONGEST));
-            match timeout(longest, changes.changed()).await {
-                Ok(Ok(())) => sleep(PAUSE.min(longest)).await,
+            let asked = Instant::now();
+            match timeout(self.lasts(), changes.changed()).await {
+                Ok(Ok(())) => sleep_until(asked + PAUSE).await,
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) => {}
             }
@@ -68,5 +86,7 @@ pub(super) fn bounded(api: &Api, principal: &Principal, response: Response) -> R
 }
 
 fn broken_off() -> axum::Error {
-    axum::Error::new(std::io::Error::other("the token of this request is not valid any more"))
+    axum::Error::new(std::io::Error::other(
+        "the token of this request is not valid any more",
+    ))
 }

@@ -82,18 +82,13 @@ impl Routes {
         self.add(path, Needs::all(need), handlers)
     }
 
-    fn add(
-        mut self,
-        path: &'static str,
-        needs: Needs,
-        handlers: MethodRouter<Api>,
-    ) -> Routes {
+    fn add(mut self, path: &'static str, needs: Needs, handlers: MethodRouter<Api>) -> Routes {
         let guarded = Arc::new(Guarded {
             api: self.api.clone(),
             path,
             needs,
         });
-        let handlers = handlers.route_layer(from_fn_with_state(guarded, check));
+        let handlers = handlers.layer(from_fn_with_state(guarded, check));
         self.router = self.router.route(path, handlers);
         self.paths.push((path, needs));
         self

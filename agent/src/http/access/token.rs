@@ -2,15 +2,11 @@
 
 use axum::http::{HeaderMap, header};
 use drover_core::model::acl::SecretDigest;
-use sha2::{Digest, Sha256};
+
+use crate::http::acl::digest;
 
 /// A longer secret is none of ours.
 const MAX_SECRET: usize = 256;
-
-/// What a token is known by: nobody can make the secret of it.
-pub(crate) fn digest(secret: &str) -> SecretDigest {
-    SecretDigest(Sha256::digest(secret.as_bytes()).into())
-}
 
 /// What a request says to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +46,12 @@ pub(super) fn of_headers(headers: &HeaderMap) -> Secret {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => Secret::of(secret),
         Some(_) | None => Secret::None,
     }
+}
+
+/// The token of another node, which is for the disk of an allocation.
+pub(in crate::http) fn of_node(headers: &HeaderMap) -> &str {
+    let token = headers.get("x-nomad-token");
+    token.and_then(|token| token.to_str().ok()).unwrap_or("")
 }
 
 #[cfg(test)]

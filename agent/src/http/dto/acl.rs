@@ -163,12 +163,39 @@ impl AclTokenDto {
         }
     }
 
+    /// What those have who need no token, or have none.
+    pub fn without_secret(
+        accessor: &str,
+        name: &str,
+        token_type: &str,
+        policies: &[&str],
+    ) -> AclTokenDto {
+        let names = policies.iter().map(|name| (*name).to_owned());
+        AclTokenDto {
+            stub: AclTokenStub {
+                accessor_id: accessor.to_owned(),
+                name: name.to_owned(),
+                token_type: token_type.to_owned(),
+                policies: (!policies.is_empty()).then(|| names.collect()),
+                create_time: "0001-01-01T00:00:00Z".to_owned(),
+                ..AclTokenStub::default()
+            },
+            secret_id: String::new(),
+            expiration_ttl: Value::from(""),
+        }
+    }
+
     /// What somebody asks for, less its names and its time.
     ///
     /// # Errors
     /// It has what there is not here, or is too large.
     pub fn asked(&self) -> Result<AclToken, String> {
-        if self.stub.roles.as_ref().is_some_and(|roles| !roles.is_empty()) {
+        if self
+            .stub
+            .roles
+            .as_ref()
+            .is_some_and(|roles| !roles.is_empty())
+        {
             return Err(NO_ROLES.to_owned());
         }
         let policies = self.stub.policies.iter().flatten();
@@ -193,15 +220,18 @@ impl AclTokenDto {
     /// The time makes no sense.
     pub fn expires(&self, now: Timestamp) -> Result<Option<Timestamp>, String> {
         if let Some(text) = self.stub.expiration_time.as_deref() {
-            let at = times::parse(text).ok_or("ExpirationTime is no time, such as 2026-11-21T04:43:14Z");
+            let at =
+                times::parse(text).ok_or("ExpirationTime is no time, such as 2026-11-21T04:43:14Z");
             return at.map(Some).map_err(str::to_owned);
         }
         let span = match &self.expiration_ttl {
             Value::Null => 0,
             Value::String(text) if text.is_empty() => 0,
-            Value::String(text) => drover_core::text::parse_duration(text)
-                .map_err(|why| format!("ExpirationTTL: {why}"))?
-                .0,
+            Value::String(text) => {
+                drover_core::text::parse_duration(text)
+                    .map_err(|why| format!("ExpirationTTL: {why}"))?
+                    .0
+            }
             Value::Number(number) => number
                 .as_i64()
                 .ok_or("ExpirationTTL is too large: it is in nanoseconds")?,

@@ -1,6 +1,7 @@
 //! Nomad's JSON: names and shapes that its programs read. The same types read the answers of
 //! an agent on the command line's side, after its `null`s were dropped.
 
+mod acl;
 mod alloc;
 mod audit;
 mod check;
@@ -24,6 +25,7 @@ mod variable;
 mod version;
 mod volume;
 
+pub use acl::{AclPolicyDto, AclPolicyStub, AclTokenDto, AclTokenStub, NO_ROLES};
 pub(crate) use alloc::how_far;
 pub use alloc::{Alloc, NetworkStatus};
 pub use audit::AuditDto;

@@ -88,8 +88,9 @@ impl Topics {
             let rights = self.principal.rights();
             rights.may(namespace, Capability::ReadJob)
         };
-        here && may && self.wanted.iter().any(|(name, key)| {
-            (name == "*" || name == topic) && (key == "*" || keys.clone().any(|own| own == key))
-        })
+        here && may
+            && self.wanted.iter().any(|(name, key)| {
+                (name == "*" || name == topic) && (key == "*" || keys.clone().any(|own| own == key))
+            })
     }
 }

@@ -29,7 +29,8 @@ use self::syntax::Expr;
 pub(super) use select::{Picked, Unpicked, pick_below};
 
 use super::dto::{
-    DeploymentDto, NamespaceDto, PolicyDto, ServiceInstance, VariableStub, VolumeStub,
+    AclPolicyStub, AclTokenStub, DeploymentDto, NamespaceDto, PolicyDto, ServiceInstance,
+    VariableStub, VolumeStub,
 };
 use super::errors::ApiError;
 
@@ -59,6 +60,8 @@ macro_rules! rows {
 rows!(
     Value,
     DeploymentDto,
+    AclPolicyStub,
+    AclTokenStub,
     NamespaceDto,
     PolicyDto,
     ServiceInstance,

@@ -51,12 +51,12 @@ use drover_tls::Current;
 use connections::{Admitted, Close, Connections};
 pub(super) use connections::{Busy, Caller, Receiving};
 pub use limits::Limits;
-pub use socket::LocalSocket;
-pub(super) use socket::Transport;
 #[cfg(test)]
 pub(crate) use limits::Share;
 use secure::Secure;
+pub use socket::LocalSocket;
 use socket::Socket;
+pub(super) use socket::Transport;
 use stream::Watched;
 
 /// The most bytes of a request's head.
@@ -205,13 +205,8 @@ enum Words {
 }
 
 /// Speaks HTTP over a connection's stream, which is the socket or lies over it.
-async fn http<I>(
-    io: I,
-    words: Words,
-    stream: Arc<Socket>,
-    router: Router,
-    mut admitted: Admitted,
-) where
+async fn http<I>(io: I, words: Words, stream: Arc<Socket>, router: Router, mut admitted: Admitted)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let caller = admitted.caller.clone();

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Listeners;
 use super::{Limits, Share, serve};
 use crate::testing;
 use crate::testing::authority::Authority;

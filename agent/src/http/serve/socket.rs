@@ -162,7 +162,10 @@ impl LocalSocket {
             if peer == 0 || peer == rustix::process::geteuid().as_raw() {
                 return Ok(stream);
             }
-            tracing::warn!(user = peer, "another user opened the unix socket of the API");
+            tracing::warn!(
+                user = peer,
+                "another user opened the unix socket of the API"
+            );
         }
     }
 }

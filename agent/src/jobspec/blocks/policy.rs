@@ -33,24 +33,24 @@ const NAMESPACE: Block = Block::new(
 )
 .finished_by(says_something);
 
-const VARIABLES: Block = Block::new(
-    &[],
-    &[labelled("path", "path", "name", &VARIABLE)],
-)
-.finished_by(|block| {
-    if block.fields.is_empty() {
-        block.error(
-            "there is no path in the block",
-            "Write path \"*\" { … } for the variables that the rule is for.",
-        );
-    }
-});
+const VARIABLES: Block = Block::new(&[], &[labelled("path", "path", "name", &VARIABLE)])
+    .finished_by(|block| {
+        if block.fields.is_empty() {
+            block.error(
+                "there is no path in the block",
+                "Write path \"*\" { … } for the variables that the rule is for.",
+            );
+        }
+    });
 
-const VARIABLE: Block = Block::new(&[capabilities(VariableCapability::NAMES)], &[])
-    .finished_by(says_something);
+const VARIABLE: Block =
+    Block::new(&[capabilities(VariableCapability::NAMES)], &[]).finished_by(says_something);
 
 const HOST_VOLUME: Block = Block::new(
-    &[policy(Level::NAMES), capabilities(HostVolumeCapability::NAMES)],
+    &[
+        policy(Level::NAMES),
+        capabilities(HostVolumeCapability::NAMES),
+    ],
     &[],
 )
 .finished_by(says_something);
