@@ -1,7 +1,7 @@
 //! What commands ask of an agent, which is usually on the same machine.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,14 +21,19 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config, tungstenite};
 use drover_tls::TlsError;
 
 use super::args::Connection;
+use super::denied;
 use super::failure::Failure;
-use super::secure::{Encrypted, Secure, TlsOptions};
+use super::place::Place;
+use super::secure::TlsOptions;
+use super::token::{Secret, Token};
 use crate::admission::strip_nulls;
 
 /// Where an agent listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
 /// The header with the token.
 const TOKEN: HeaderName = HeaderName::from_static("x-nomad-token");
+/// The variable that users of Nomad put the token into.
+const NOMAD_TOKEN: &str = "NOMAD_TOKEN";
 /// The most bytes of an answer that is kept whole.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
@@ -46,19 +51,13 @@ pub struct Client {
     tls: TlsOptions,
     namespace: Option<String>,
     region: Option<String>,
-    token: Option<HeaderValue>,
+    /// What is shown to the agent there, and to no other.
+    token: Option<Token>,
+    /// The variable that such a token is looked for in.
+    variable: &'static str,
     network: Arc<dyn Connect>,
     /// How long a whole answer may take; as long as it wants if none.
     limit: Option<Duration>,
-}
-
-/// Where an agent is.
-#[derive(Clone, Debug)]
-struct Place {
-    /// `host:port`.
-    authority: String,
-    /// How it is spoken to with https.
-    secure: Option<Secure>,
 }
 
 /// An answer with the state's index.
@@ -90,10 +89,8 @@ impl Client {
             value.filter(|value| !value.is_empty())
         };
         let address = chosen(&options.address, "ADDR");
-        let token = chosen(&options.token, "TOKEN").map(|token| {
-            let words = "the token has characters that no header may have";
-            HeaderValue::from_str(token.trim()).map_err(|_| Failure::new(words))
-        });
+        let variables = ["DROVER_TOKEN", NOMAD_TOKEN];
+        let token = Token::find("-token", options.token.as_ref(), &variables, &env)?;
         let file = |given: &Option<PathBuf>, name: &str| {
             let own = |prefix: &str| env(&format!("{prefix}_{name}")).map(PathBuf::from);
             let file = given
@@ -116,7 +113,8 @@ impl Client {
             tls,
             namespace: chosen(&options.namespace, "NAMESPACE"),
             region: chosen(&options.region, "REGION"),
-            token: token.transpose()?,
+            token,
+            variable: NOMAD_TOKEN,
             network: Arc::new(Tcp),
             limit: None,
         })
@@ -136,30 +134,55 @@ impl Client {
         Client { limit, ..self }
     }
 
-    /// The same for another agent.
+    /// The same for another agent, which is not shown the token of this one.
     ///
     /// # Errors
     /// The address makes no sense.
     pub fn at(&self, address: &str) -> Result<Client, Failure> {
+        let place = Place::of(address, &self.tls)?;
+        let is_same = place.url() == self.place.url();
         Ok(Client {
-            place: Place::of(address, &self.tls)?,
+            place,
+            token: self.token.clone().filter(|_| is_same),
             ..self.clone()
+        })
+    }
+
+    /// The same with a token of the option or the variable of these names, if one of them is there.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub fn with_token(
+        self,
+        option: &'static str,
+        given: Option<&Secret>,
+        variable: &'static str,
+    ) -> Result<Client, Failure> {
+        let env = |name: &str| std::env::var(name).ok();
+        let found = Token::find(option, given, &[variable], env)?;
+        Ok(Client {
+            token: found.or(self.token),
+            variable,
+            ..self
         })
     }
 
     /// Where the agent is.
     pub fn url(&self) -> String {
-        let scheme = if self.place.secure.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        format!("{scheme}://{}", self.place.authority)
+        self.place.url()
     }
 
-    /// Whether requests carry a token.
-    pub fn has_token(&self) -> bool {
-        self.token.is_some()
+    /// The socket of this machine behind which the agent is, if there is one between.
+    pub fn socket(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Socket(path) => Some(path),
+            Place::Network { .. } => None,
+        }
+    }
+
+    /// The option or variable that the token of requests is from; none if they have none.
+    pub fn token_source(&self) -> Option<&'static str> {
+        Some(self.token.as_ref()?.source)
     }
 
     /// The options of curl that speak TLS as this client does.
@@ -177,15 +200,6 @@ impl Client {
             tls.skip_verify.then(|| "--insecure".to_owned()),
         ];
         files.into_iter().flatten().collect()
-    }
-
-    /// What connects to the agent.
-    fn way(&self) -> Arc<dyn Connect> {
-        let network = self.network.clone();
-        match self.place.secure.clone() {
-            None => network,
-            Some(secure) => Arc::new(Encrypted { network, secure }),
-        }
     }
 
     /// Reads something.
@@ -277,10 +291,12 @@ impl Client {
             return Ok(response);
         }
         let text = whole(response).await?;
-        Err(Failure::status(
-            status.as_u16(),
-            &String::from_utf8_lossy(&text),
-        ))
+        Err(self.refused(status.as_u16(), &String::from_utf8_lossy(&text)))
+    }
+
+    fn refused(&self, status: u16, text: &str) -> Failure {
+        let hint = denied::hint(status, text, self.token_source(), self.variable);
+        Failure::status(status, text).or_try(hint)
     }
 
     /// Sends a request as it is, and gives back whatever comes.
@@ -310,12 +326,13 @@ impl Client {
         let mut request = Request::builder().method(method).uri(target);
         let has_own = headers.iter().any(|(name, _)| name == TOKEN);
         if let Some(token) = self.token.as_ref().filter(|_| !has_own) {
-            request = request.header(TOKEN, token);
+            request = request.header(TOKEN, &token.header);
         }
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let answer = http_client::send(&*self.way(), &self.place.authority, request, body).await;
+        let way = self.place.way(&self.network);
+        let answer = http_client::send(&*way, self.place.authority(), request, body).await;
         answer.map_err(|trouble| self.failure(&trouble))
     }
 
@@ -331,14 +348,14 @@ impl Client {
     ) -> Result<Socket, Failure> {
         let target = self.target(path, query)?;
         // Whether it is encrypted is not said in it.
-        let address = format!("ws://{}{target}", self.place.authority);
+        let address = format!("ws://{}{target}", self.place.authority());
         let request = address.into_client_request();
         let mut request = request.map_err(|error| Failure::new(format!("no request: {error}")))?;
         if let Some(token) = &self.token {
-            request.headers_mut().insert(TOKEN, token.clone());
+            request.headers_mut().insert(TOKEN, token.header.clone());
         }
-        let way = self.way();
-        let connected = timeout(CONNECT, way.connect(&self.place.authority)).await;
+        let way = self.place.way(&self.network);
+        let connected = timeout(CONNECT, way.connect(self.place.authority())).await;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it took too long");
         let connected = connected.map_err(late).and_then(|connected| connected);
         let connection = connected.map_err(|error| self.failure(&Trouble::Unconnected(error)))?;
@@ -352,7 +369,7 @@ impl Client {
             Err(tungstenite::Error::Http(response)) => {
                 let body = response.body().clone().unwrap_or_default();
                 let text = String::from_utf8_lossy(&body);
-                Err(Failure::status(response.status().as_u16(), &text))
+                Err(self.refused(response.status().as_u16(), &text))
             }
             Err(error) => {
                 let at = self.url();
@@ -408,34 +425,6 @@ impl Client {
     }
 }
 
-/// The host and port of an address, which may have no scheme, and whether it is encrypted.
-fn authority(address: &str) -> Result<(String, bool), Failure> {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("http", address));
-    let secure = match scheme {
-        "http" => false,
-        "https" => true,
-        other => {
-            return Err(Failure::new(format!(
-                "{address}: an agent speaks http and https, not {other}"
-            )));
-        }
-    };
-    let unusable = || Failure::new(format!("{address}: an address is {scheme}://HOST:PORT"));
-    let found = http_client::authority_of(scheme, &format!("{scheme}://{rest}"));
-    Ok((found.ok_or_else(unusable)?, secure))
-}
-
-impl Place {
-    fn of(address: &str, tls: &TlsOptions) -> Result<Place, Failure> {
-        let (authority, secure) = authority(address)?;
-        let host = authority
-            .rsplit_once(':')
-            .map_or(&*authority, |(host, _)| host);
-        let secure = secure.then(|| tls.secure(host)).transpose()?;
-        Ok(Place { authority, secure })
-    }
-}
-
 /// The whole body of an answer.
 ///
 /// # Errors
@@ -461,23 +450,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_address_is_refused() {
-        for (address, host, secure) in [
-            ("http://127.0.0.1:4646/", "127.0.0.1:4646", false),
-            ("localhost:4646", "localhost:4646", false),
-            ("http://[::1]:4646", "[::1]:4646", false),
-            ("http://box", "box:80", false),
-            ("https://box:4646", "box:4646", true),
-            ("https://box", "box:443", true),
-        ] {
-            assert_eq!(authority(address), Ok((host.to_owned(), secure)));
-        }
-        assert!(authority("ftp://box").is_err_and(|e| e.message.contains("http and https")));
-        assert!(authority("http://").is_err());
-        assert!(authority("http://a@b").is_err());
-    }
-
-    #[test]
     fn option_overrides_environment() {
         let env = |name: &str| match name {
             "DROVER_ADDR" => Some("http://one:1".to_owned()),
@@ -486,7 +458,7 @@ mod tests {
             _ => None,
         };
         let client = Client::new(&Connection::default(), env).unwrap();
-        assert_eq!(client.place.authority, "one:1");
+        assert_eq!(client.url(), "http://one:1");
         let target = client.target("/v1/jobs", &[("prefix", "a b")]).unwrap();
         assert_eq!(
             target.to_string(),
@@ -496,9 +468,33 @@ mod tests {
             address: Some("three:3".to_owned()),
             ..Connection::default()
         };
-        assert_eq!(
-            Client::new(&options, env).unwrap().place.authority,
-            "three:3"
-        );
+        let client = Client::new(&options, env).unwrap();
+        assert_eq!(client.url(), "http://three:3");
+    }
+
+    #[test]
+    fn token_is_for_the_configured_address_alone() {
+        let env = |name: &str| (name == "NOMAD_TOKEN").then(|| "hunter2".to_owned());
+        let client = Client::new(&Connection::default(), env).unwrap();
+        assert_eq!(client.token_source(), Some("NOMAD_TOKEN"));
+        let same = client.at("127.0.0.1:4646").unwrap();
+        assert_eq!(same.token_source(), Some("NOMAD_TOKEN"));
+        for other in [
+            "http://127.0.0.1:4647",
+            "https://127.0.0.1:4646",
+            "unix:///run/x.sock",
+        ] {
+            // Whom TLS believes is of no interest here.
+            let tls = TlsOptions {
+                skip_verify: true,
+                ..TlsOptions::default()
+            };
+            let client = Client {
+                tls,
+                ..client.clone()
+            };
+            assert_eq!(client.at(other).unwrap().token_source(), None, "{other}");
+        }
+        assert!(!format!("{client:?}").contains("hunter2"));
     }
 }

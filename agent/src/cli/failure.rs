@@ -11,6 +11,8 @@ pub struct Failure {
     pub code: u8,
     /// The agent's status, if it answered with an error.
     pub status: Option<u16>,
+    /// What to do about it, if that is known: a line of its own.
+    pub hint: Option<String>,
 }
 
 impl Failure {
@@ -20,6 +22,7 @@ impl Failure {
             message: message.into(),
             code: 1,
             status: None,
+            hint: None,
         }
     }
 
@@ -29,6 +32,7 @@ impl Failure {
             message: String::new(),
             code,
             status: None,
+            hint: None,
         }
     }
 
@@ -39,7 +43,14 @@ impl Failure {
             message,
             code: 1,
             status: Some(status),
+            hint: None,
         }
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn or_try(self, hint: Option<String>) -> Failure {
+        Failure { hint, ..self }
     }
 
     /// The same with words in front.

@@ -34,12 +34,23 @@ const ANSWER: Duration = Duration::from_secs(60);
 pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     cx.client = cx.client.clone().within(ANSWER);
     let to = cx.client.at(&args.to)?;
+    let to = to.with_token("-to-token", args.to_token.as_ref(), "DROVER_TO_TOKEN")?;
+    if to.socket().is_some() {
+        let words = "-to: the other node is reached over the network, at http://HOST:PORT";
+        return Err(Failure::new(words));
+    }
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
     let here = cx.client.clone();
     let seen_at = match &args.from_address {
         Some(address) => here.at(address)?.url(),
+        None if here.socket().is_some() => {
+            return Err(Failure::new(format!(
+                "the other node cannot use {}: name this one's address with -from-address",
+                here.url()
+            )));
+        }
         None => here.url(),
     };
     let handover = self::handover(&here, &seen_at, &job).await?;

@@ -18,6 +18,7 @@ mod config_validate;
 mod confirm;
 pub mod context;
 mod dashes;
+mod denied;
 mod deployment;
 mod diff;
 mod eval_list;
@@ -67,6 +68,7 @@ mod operator;
 mod operator_debug;
 mod operator_scheduler;
 mod operator_snapshot;
+mod place;
 mod plugin_status;
 mod port_forward;
 mod redact;
@@ -81,6 +83,7 @@ mod shape;
 mod system_audit;
 mod system_destroy;
 pub mod table;
+pub mod token;
 mod top;
 mod usage;
 mod var;
@@ -214,6 +217,9 @@ async fn run(cli: Cli) -> ExitCode {
         Err(failure) => {
             if !failure.message.is_empty() {
                 cx.screen.complain(&failure.message);
+            }
+            if let Some(hint) = &failure.hint {
+                cx.screen.complain(hint);
             }
             failure.code
         }

@@ -24,6 +24,15 @@ pub(super) async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
     };
     let headers = headers(&args.headers)?;
     let (client, path) = place(&cx.client, &args.path)?;
+    if client.token_source().is_none()
+        && let Some(source) = cx.client.token_source()
+    {
+        let (here, there) = (cx.client.url(), client.url());
+        let words = format!(
+            "The token of {source} is for {here}, and is not shown to {there}: for that, use -address."
+        );
+        cx.screen.complain(&words);
+    }
     let filter = args.filter.as_deref().map(|filter| ("filter", filter));
     let target = client.target(&path, filter.as_slice())?;
     if args.dryrun {
@@ -103,7 +112,7 @@ fn curl(
         let value = String::from_utf8_lossy(value.as_bytes());
         parts.push(format!("-H {}", quoted(&format!("{name}: {value}"))));
     }
-    if client.has_token() {
+    if client.token_source().is_some() {
         parts.push("-H \"X-Nomad-Token: ${NOMAD_TOKEN}\"".to_owned());
     }
     parts.extend(client.curl_tls());
@@ -112,7 +121,17 @@ fn curl(
         Some(text) => parts.push(format!("--data-raw {}", quoted(text))),
         None => {}
     }
-    parts.push(quoted(&format!("{}{target}", client.url())));
+    let place = match client.socket() {
+        Some(path) => {
+            parts.push(format!(
+                "--unix-socket {}",
+                quoted(&path.display().to_string())
+            ));
+            "http://localhost".to_owned()
+        }
+        None => client.url(),
+    };
+    parts.push(quoted(&format!("{place}{target}")));
     parts.join(" \\\n  ")
 }
 
@@ -156,7 +175,7 @@ mod tests {
     fn client(token: Option<&str>) -> Client {
         let connection = Connection {
             address: Some("http://127.0.0.1:4646".to_owned()),
-            token: token.map(str::to_owned),
+            token: token.map(|token| token.to_owned().into()),
             ..Connection::default()
         };
         Client::new(&connection, |_| None).unwrap()
@@ -172,6 +191,24 @@ mod tests {
         assert_eq!(of("v1/jobs?a=b"), "http://127.0.0.1:4646 /v1/jobs?a=b");
         assert_eq!(of("box:4700/v1/jobs"), "http://box:4700 /v1/jobs");
         assert_eq!(of("http://box/v1/jobs"), "http://box:80 /v1/jobs");
+    }
+
+    #[test]
+    fn token_is_not_shown_to_another_agent() {
+        let client = client(Some("hunter2"));
+        let source = |given: &str| place(&client, given).unwrap().0.token_source();
+        assert_eq!(source("/v1/jobs"), Some("-token"));
+        assert_eq!(source("http://127.0.0.1:4646/v1/jobs"), Some("-token"));
+        assert_eq!(source("http://box:4646/v1/jobs"), None);
+    }
+
+    #[test]
+    fn dry_run_names_the_socket() {
+        let client = client(None).at("unix:///run/a.sock").unwrap();
+        let target = client.target("/v1/jobs", &[]).unwrap();
+        let shown = curl(&client, &Method::GET, &target, &[], None);
+        assert!(shown.contains("--unix-socket '/run/a.sock'"), "{shown}");
+        assert!(shown.ends_with("'http://localhost/v1/jobs'"), "{shown}");
     }
 
     #[test]

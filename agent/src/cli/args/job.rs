@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use drover_core::text::parse_duration;
 
-use super::{Shape, VariableArgs};
+use super::{Secret, Shape, VariableArgs};
 
 /// `job run`.
 #[derive(Clone, Debug, Args)]
@@ -224,6 +224,9 @@ pub struct MoveArgs {
     /// The other node's agent: `http://HOST:PORT`
     #[arg(long, value_name = "ADDRESS")]
     pub to: String,
+    /// The token to show to the other node [env: DROVER_TO_TOKEN]
+    #[arg(long, value_name = "TOKEN")]
+    pub to_token: Option<Secret>,
     /// Where the other node finds this one, if not at the address that is used here
     #[arg(long, value_name = "ADDRESS")]
     pub from_address: Option<String>,

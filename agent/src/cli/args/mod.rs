@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::screen::Colour;
+use super::token::Secret;
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
@@ -83,7 +84,8 @@ pub struct Cli {
 /// Options of every command that talks to an agent.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Connection {
-    /// The agent's address [env: DROVER_ADDR, NOMAD_ADDR] [default: http://127.0.0.1:4646]
+    /// The agent's address: http://HOST:PORT, https://HOST:PORT or unix:///SOCKET [env: DROVER_ADDR, NOMAD_ADDR]
+    /// [default: http://127.0.0.1:4646]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
     /// The namespace [env: DROVER_NAMESPACE, NOMAD_NAMESPACE]
@@ -92,9 +94,9 @@ pub struct Connection {
     /// The region [env: DROVER_REGION, NOMAD_REGION]
     #[arg(long, global = true, value_name = "NAME")]
     pub region: Option<String>,
-    /// The token to show [env: DROVER_TOKEN, NOMAD_TOKEN]
+    /// The token to show, which a variable keeps from those who list processes [env: DROVER_TOKEN, NOMAD_TOKEN]
     #[arg(long, global = true, value_name = "TOKEN")]
-    pub token: Option<String>,
+    pub token: Option<Secret>,
     /// A file of authorities that may have signed the agent's certificate [env: DROVER_CACERT, NOMAD_CACERT]
     #[arg(long, global = true, value_name = "FILE")]
     pub ca_cert: Option<PathBuf>,

@@ -134,6 +134,7 @@ async fn moved() -> (String, Outcome, Duration) {
     let args = MoveArgs {
         job: "web".to_owned(),
         to: format!("http://two:{PORT}"),
+        to_token: None,
         from_address: None,
         detach: false,
         rollback: false,
