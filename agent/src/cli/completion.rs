@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use clap::{Command, CommandFactory};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::args::{Cli, Shell};
@@ -75,6 +76,8 @@ pub(super) async fn complete(cx: &mut Context, words: &[String]) -> Outcome {
 enum Kind {
     Job,
     Alloc,
+    Policy,
+    Token,
 }
 
 /// Where a command line stands.
@@ -98,6 +101,8 @@ impl<'a> Position<'a> {
         let takes = next.and_then(|arg| match arg.get_id().as_str() {
             "job" | "jobs" => Some(Kind::Job),
             "alloc" => Some(Kind::Alloc),
+            "accessor" => Some(Kind::Token),
+            "policy" => Some(Kind::Policy),
             // Of whatever it may be, a job is the most likely.
             "id" if command.get_name() == "explain" => Some(Kind::Job),
             "id" => Some(Kind::Alloc),
@@ -143,6 +148,8 @@ async fn names(cx: &Context, kind: Kind, begun: &str) -> Vec<String> {
                 let ids = allocs.into_iter().map(|alloc| alloc.id);
                 Some(ids.filter(|id| id.starts_with(begun)).collect())
             }
+            Kind::Policy => fields(cx, "/v1/acl/policies", "Name", begun).await,
+            Kind::Token => fields(cx, "/v1/acl/tokens", "AccessorID", begun).await,
         }
     };
     timeout(PATIENCE, asked)
@@ -150,6 +157,14 @@ async fn names(cx: &Context, kind: Kind, begun: &str) -> Vec<String> {
         .ok()
         .flatten()
         .unwrap_or_default()
+}
+
+/// This field of everything in a list that begins so there.
+async fn fields(cx: &Context, path: &str, field: &str, begun: &str) -> Option<Vec<String>> {
+    let all: Vec<Value> = cx.client.get(path, &[("prefix", begun)]).await.ok()?;
+    let names = all.iter().filter_map(|one| one.get(field)?.as_str());
+    let names = names.filter(|name| name.starts_with(begun));
+    Some(names.map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -182,6 +197,8 @@ mod tests {
         assert_eq!(takes(&["job", "status", "-verbose"]), Some(Kind::Job));
         assert_eq!(takes(&["job", "status", "web"]), None);
         assert_eq!(takes(&["alloc", "status"]), Some(Kind::Alloc));
+        assert_eq!(takes(&["acl", "policy", "info"]), Some(Kind::Policy));
+        assert_eq!(takes(&["acl", "token", "delete"]), Some(Kind::Token));
         assert_eq!(takes(&["job", "run"]), None);
     }
 }

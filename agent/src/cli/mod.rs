@@ -3,6 +3,9 @@
 
 pub mod args;
 
+mod acl;
+mod acl_policy;
+mod acl_token;
 mod action;
 mod agent_monitor;
 mod alloc_act;
@@ -90,6 +93,8 @@ mod var;
 mod var_spec;
 mod volume;
 
+#[cfg(test)]
+mod acl_tests;
 #[cfg(test)]
 mod explain_tests;
 #[cfg(test)]
@@ -323,6 +328,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Service(command) => service::run(cx, command).await,
         Command::Var(command) => var::run(cx, command).await,
         Command::Namespace(command) => namespace::run(cx, command).await,
+        Command::Acl(command) => acl::run(cx, command).await,
         Command::Volume(command) => volume::run(cx, command).await,
         Command::Explain(args) => explain::run(cx, args).await,
         Command::Top(args) => top::run(cx, args).await,

@@ -4,8 +4,20 @@
 /// The words of a command, and what to say of it. The longest that fits counts.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
-        &["acl"],
-        "there is no access control yet: keep the API on the loopback address",
+        &["acl", "auth-method"],
+        "nobody logs in by another service: \"drover acl token create\" makes a token",
+    ),
+    (
+        &["acl", "binding-rule"],
+        "nobody logs in by another service: \"drover acl token create\" makes a token",
+    ),
+    (
+        &["acl", "policy", "self"],
+        "tasks have no policies of their own; \"drover acl token self\" shows those of a token",
+    ),
+    (
+        &["acl", "role"],
+        "a token names its policies itself: \"drover acl token create -policy NAME\", once for each",
     ),
     (
         &["alloc", "pause"],
@@ -23,7 +35,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["license"], "Drover needs no licence key"),
     (
         &["login"],
-        "there is no access control yet: no login is needed",
+        "nobody logs in by another service: \"drover acl token create\" makes a token, and NOMAD_TOKEN holds it",
     ),
     (
         &["monitor", "export"],
@@ -147,6 +159,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
 /// What is said of all that concerns a program that Drover does not use.
 const NO_CONSUL: &str = "Drover does not use Consul; services are its own (docs/checks.md)";
 const NO_VAULT: &str = "Drover does not use Vault; variables are its own (docs/variables.md)";
+const NO_ROLES: &str = "a token names its policies itself: -policy NAME, once for each";
 const ONE_NODE: &str = "a single node has no others to choose from";
 const IN_FILE: &str = "it is a setting of the agent's configuration file (docs/agent.md)";
 const NO_CSI: &str = "it is for storage plugins (CSI), which there are none of here";
@@ -166,9 +179,20 @@ const OPTIONS: &[(&[&str], &str, &str)] = &[
     (&[], "vault-*", NO_VAULT),
     (&[], "eval-priority", OWN_PRIORITY),
     (
+        &["acl", "policy", "apply"],
+        "job",
+        "a policy belongs to tokens: tasks have no rights by their identity yet",
+    ),
+    (
+        &["acl", "token", "create"],
+        "accessor",
+        "the agent makes ids and secrets of tokens; the first one may have a secret of yours (\"drover acl bootstrap FILE\")",
+    ),
+    (&["acl", "token"], "role-*", NO_ROLES),
+    (
         &["agent"],
         "acl-*",
-        "there is no access control yet: keep the API on the loopback address",
+        "it is a setting of the agent's configuration file: acl { enabled = true } (docs/access.md)",
     ),
     (
         &["agent"],

@@ -7,8 +7,10 @@ use serde_json::Value;
 const HIDDEN: &str = "<redacted>";
 
 /// Fields of the API whose values are left out, with all that is in them.
-const SECRET: [&str; 20] = [
+const SECRET: [&str; 23] = [
     "Args",
+    "AuthToken",
+    "BootstrapSecret",
     "Command",
     "Config",
     "EmbeddedTmpl",
@@ -22,6 +24,7 @@ const SECRET: [&str; 20] = [
     "Meta",
     "Path",
     "Payload",
+    "ReplicationToken",
     "SecretID",
     "Source",
     "Token",
@@ -61,6 +64,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn tokens_are_hidden() {
+        let mut answer = json!([{"AccessorID": "a", "SecretID": "hush", "Policies": ["deploy"]}]);
+        redact(&mut answer);
+        let hidden = json!([{"AccessorID": "a", "SecretID": HIDDEN, "Policies": ["deploy"]}]);
+        assert_eq!(answer, hidden);
+    }
 
     #[test]
     fn values_of_tasks_are_hidden_and_names_stay() {

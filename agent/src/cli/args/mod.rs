@@ -1,5 +1,6 @@
 //! What may be written on the command line.
 
+mod acl;
 mod agent;
 mod alloc;
 mod deployment;
@@ -24,6 +25,11 @@ use clap::{Args, Parser, Subcommand};
 use super::screen::Colour;
 use super::token::Secret;
 
+pub use acl::{
+    AclBootstrapArgs, AclCommand, AclPolicyApplyArgs, AclPolicyArgs, AclPolicyCommand,
+    AclPolicyListArgs, AclTokenArgs, AclTokenCommand, AclTokenCreateArgs, AclTokenListArgs,
+    AclTokenUpdateArgs, TokenKind,
+};
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
     AllocChecksArgs, AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs,
@@ -228,6 +234,9 @@ pub enum Command {
     /// Make, describe, look at and delete namespaces
     #[command(subcommand)]
     Namespace(NamespaceCommand),
+    /// Say who may do what
+    #[command(subcommand)]
+    Acl(AclCommand),
     /// Make, register, look at and delete host volumes
     #[command(subcommand)]
     Volume(VolumeCommand),
