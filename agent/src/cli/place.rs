@@ -1,10 +1,13 @@
 //! Where an agent is: at an address of the network, or behind a socket of this machine.
 
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use drover_io_real::connect::{Connect, Connecting, Connection};
 use drover_io_real::http_client;
+use rustix::fs::{Mode, OFlags, open};
 use tokio::net::UnixStream;
 
 use super::failure::Failure;
@@ -93,7 +96,17 @@ struct Socket(PathBuf);
 impl Connect for Socket {
     fn connect<'a>(&'a self, _authority: &'a str) -> Connecting<'a> {
         Box::pin(async move {
-            let stream = UnixStream::connect(&self.0).await?;
+            let (Some(dir), Some(name)) = (self.0.parent(), self.0.file_name()) else {
+                return Err(io::ErrorKind::NotADirectory.into());
+            };
+            // A path of a socket has about a hundred bytes at most, and one of a directory does not.
+            let dir = open(
+                dir,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+            let stream = UnixStream::connect(path).await?;
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
