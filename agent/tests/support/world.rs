@@ -169,8 +169,9 @@ fn kill_9(pid: &str) {
     }
 }
 
-/// The files below `dir` that have this text in them.
-pub fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
+/// The files below `dir` that have this text, or these bytes, in them.
+pub fn files_with(dir: &Path, text: impl AsRef<[u8]>) -> Vec<PathBuf> {
+    let text = text.as_ref();
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -179,10 +180,7 @@ pub fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
             found.extend(files_with(&path, text));
         } else if kind.is_file() {
             let bytes = fs::read(&path).unwrap_or_default();
-            if bytes
-                .windows(text.len())
-                .any(|part| part == text.as_bytes())
-            {
+            if bytes.windows(text.len()).any(|part| part == text) {
                 found.push(path);
             }
         }
