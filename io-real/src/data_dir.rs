@@ -16,11 +16,11 @@ use crate::migrate::token::NodeSecret;
 
 /// The agent's directory. Held by one agent at a time, for as long as this lives.
 ///
-/// `state/` has the store, `last-commit` the number of its last commit, `alloc/` the allocations' directories, `run/` the shims' records and
-/// sockets, `bin/` the shim itself, `networks/` what holds
-/// networks of allocations, `recording/` the flight recorder's files, `identity/` the key of
-/// tasks' tokens, `keyring/` the keys of variables, `notify/` what operators were told, `api.sock` the API for the agent's own user, `log-forward/` how far logs were sent, `secret-id` what only this node
-/// knows.
+/// `state/` has the store, `last-commit` the number of its last commit, `alloc/` the allocations' directories, `run/`
+/// the shims' records and sockets, `bin/` the shim itself, `networks/` what holds networks of allocations, `recording/`
+/// the flight recorder's files, `identity/` the key of tasks' tokens, `keyring/` the keys of variables, `notify/` what
+/// operators were told, `api.sock` the API for the agent's own user, `log-forward/` how far logs were sent, `secret-id`
+/// what only this node knows.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,

@@ -31,7 +31,7 @@ use crate::volumes::VOLUMES;
 
 /// What agents make in their directory. The last ones tell that it is one, so they are removed last:
 /// what fails in the middle can be done again.
-const OURS: [&str; 26] = [
+const OURS: [&str; 28] = [
     "alloc",
     VOLUMES,
     NETWORKS,
@@ -52,6 +52,8 @@ const OURS: [&str; 26] = [
     "docker",
     "docker-mounts",
     "sockets",
+    "api.sock",
+    ".api.sock.new",
     "restore.new",
     "restore",
     "last-commit.new",
