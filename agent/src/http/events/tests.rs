@@ -9,6 +9,7 @@ use super::buffer::Next;
 use super::changes::Change;
 use super::render::Step;
 use super::*;
+use crate::http::access::Principal;
 use crate::http::tests::{failure, register};
 use crate::testing::{Rig, job};
 
@@ -155,6 +156,13 @@ async fn node_is_told_of_when_it_registers_and_when_people_decide_about_it() {
     assert_eq!(rack, "r7");
 }
 
+/// What somebody wants who may hear everything.
+fn all_topics() -> Topics {
+    let mut params = Params::default();
+    params.principal = Principal::unlimited();
+    Topics::of(&params).unwrap()
+}
+
 fn step(index: u64) -> Step {
     let key = JobKey {
         namespace: "default".into(),
@@ -183,7 +191,7 @@ fn slow_reader_is_cut_with_the_index_to_go_on_from() {
 #[tokio::test(start_paused = true)]
 async fn silent_stream_sends_signs_of_life_and_a_lost_reader_a_last_word() {
     let events = Events::default();
-    let topics = Topics::of(&Params::default()).unwrap();
+    let topics = all_topics();
     let (text, reader) = next_lines(events.read(0), &topics).await.unwrap();
     assert_eq!(&*text, ALIVE);
     for index in 1..=200 {
@@ -198,7 +206,7 @@ async fn silent_stream_sends_signs_of_life_and_a_lost_reader_a_last_word() {
 #[tokio::test]
 async fn lines_that_are_there_come_in_one_piece() {
     let events = Events::default();
-    let topics = Topics::of(&Params::default()).unwrap();
+    let topics = all_topics();
     for index in 1..=3 {
         events.add(step(index));
     }
