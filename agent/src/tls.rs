@@ -14,6 +14,8 @@ use crate::config::tls::TlsConfig;
 pub struct Tls {
     rpc: Option<Current<ClientConfig>>,
     http: Option<Current<ServerConfig>>,
+    /// Whether clients of the API need certificates: an API that others reach may have begun for that alone.
+    asks_clients: bool,
 }
 
 /// What files make.
@@ -32,6 +34,7 @@ impl Tls {
         Ok(Tls {
             rpc: rpc.map(Current::new),
             http: http.map(Current::new),
+            asks_clients: config.verify_https_client,
         })
     }
 
@@ -46,7 +49,7 @@ impl Tls {
     }
 
     /// Reads the files anew. New connections have what is in them; those that are open go on. Whether there is TLS
-    /// at all stays as it is.
+    /// at all, and whether clients of the API need certificates, stays as it is.
     ///
     /// # Errors
     /// A file cannot be used, or TLS would be switched on or off; then everything stays as it was.
@@ -57,6 +60,9 @@ impl Tls {
         }
         if config.http != self.http.is_some() {
             return Err(switched("http"));
+        }
+        if config.http && config.verify_https_client != self.asks_clients {
+            return Err(switched("verify_https_client"));
         }
         let loaded = load(config)?;
         if let Some((current, new)) = self.rpc.as_ref().zip(loaded.rpc) {

@@ -18,6 +18,10 @@ use rustix::process::Signal;
 use serde_json::Value;
 use support::{Ended, Program, World, command, files_with, free_addr, until};
 
+/// Tokens are needed, and tasks are raw_exec's.
+const CONFIG: &str =
+    "acl {\n enabled = true\n}\nplugin \"raw_exec\" {\n config {\n enabled = true\n}\n}\n";
+
 /// A secret that somebody chose.
 const CHOSEN: &str = "2b778dd9-f5f1-4f29-b4b4-9a5fa948757a";
 
@@ -41,7 +45,7 @@ struct Token {
 }
 
 fn start(world: &World, addr: &str) -> Program {
-    let config = world.file("agent.hcl", "acl {\n enabled = true\n}\n");
+    let config = world.file("agent.hcl", CONFIG);
     let data = world.data();
     let args = ["agent", "-log-level=debug", "-http", addr].map(PathBuf::from);
     let args = args

@@ -5,7 +5,7 @@
 //! What is denied is no part of the core's configuration; the node's status lists it from the
 //! settings. What a denied driver still ran is ended when the agent starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lists of names. Without any, everything is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,15 +16,15 @@ pub struct Allowed {
     pub only: BTreeSet<String>,
     /// What is not wanted, also if the other list has it.
     pub not: BTreeSet<String>,
-    /// What is switched off in its own configuration, whatever the other lists have.
-    pub disabled: BTreeSet<String>,
+    /// What is switched off, whatever the other lists have, with why.
+    pub disabled: BTreeMap<String, String>,
 }
 
 impl Allowed {
     /// Which list keeps this name out, if one does.
     pub fn denial(&self, name: &str) -> Option<String> {
-        if self.disabled.contains(name) {
-            return Some(format!("plugin \"{name}\" has enabled = false"));
+        if let Some(why) = self.disabled.get(name) {
+            return Some(why.clone());
         }
         if self.not.contains(name) {
             return Some(format!("denied by {}.denylist", self.about));
@@ -55,7 +55,11 @@ mod tests {
             about: "driver",
             only: names(&["a", "b", "e"]),
             not: names(&["b", "c"]),
-            disabled: names(&["a"]),
+            disabled: [(
+                "a".to_owned(),
+                "plugin \"a\" has enabled = false".to_owned(),
+            )]
+            .into(),
         };
         assert_eq!(
             lists.denial("a").as_deref(),

@@ -186,7 +186,7 @@ fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<
         about,
         only,
         not,
-        disabled: BTreeSet::new(),
+        disabled: BTreeMap::new(),
     })
 }
 

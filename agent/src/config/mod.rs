@@ -247,13 +247,15 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     if let Some(parts) = config.client.chroot.take() {
         config.exec.settings.parts = parts;
     }
-    config.client.drivers.disabled = driver::disabled(&mut config.plugins)?;
-    if !config.exec.enabled {
-        config.client.drivers.disabled.insert(EXEC.to_owned());
-    }
-    if !config.docker.enabled {
-        config.client.drivers.disabled.insert(DOCKER.to_owned());
-    }
+    let needs_tokens = acl.as_ref().is_some_and(|acl| acl.enabled == Some(true));
+    let mut disabled = driver::disabled(&mut config.plugins, needs_tokens)?;
+    let own = [(EXEC, config.exec.enabled), (DOCKER, config.docker.enabled)];
+    disabled.extend(
+        own.iter()
+            .filter(|(_, on)| !on)
+            .map(|(name, _)| driver::off(name)),
+    );
+    config.client.drivers.disabled = disabled;
     config.client.check_drivers(!config.plugins.is_empty())?;
     config.agent.http_port = ports.flatten();
     let server: ServerConfig = server.unwrap_or_default();

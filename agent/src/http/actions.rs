@@ -74,12 +74,14 @@ pub(super) async fn run(api: &Api, params: &Params, job: JobKey, mut parts: Part
         alloc: own("allocID"),
     };
     let action = asked.action.clone();
+    let namespace = Some(asked.job.namespace.to_string());
     let place = api.agent_handle.ask(move |view| find(view, &asked)).await?;
     let (alloc, task) = match place {
         Ok((alloc, task)) => (Ok(alloc), task),
         Err(closing) => (Err(closing), TaskName::from("")),
     };
     let wanted = Wanted {
+        namespace,
         alloc,
         task,
         run: Ok(SessionCommand::Action(action)),

@@ -40,6 +40,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What a client wants to run.
 #[derive(Debug)]
 pub(super) struct Wanted {
+    /// The namespace in which nothing was found, if that is known.
+    pub(super) namespace: Option<String>,
     pub(super) alloc: Result<AllocId, Closing>,
     pub(super) task: TaskName,
     pub(super) run: Result<SessionCommand, Closing>,
@@ -72,6 +74,7 @@ pub(super) async fn exec(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
     let wanted = Wanted {
+        namespace: None,
         alloc: alloc_id(&id),
         task: TaskName::from(params.get("task").unwrap_or_default()),
         run: command(params.get("command").unwrap_or_default()),
@@ -150,6 +153,10 @@ async fn begin(
     // Only those who may open sessions are told what is wrong with theirs.
     let may = may_enter(api, &principal, alloc.as_ref().ok().copied(), task);
     may.await.map_err(closing)?;
+    if let (Err(_), Some(namespace)) = (&alloc, &wanted.namespace) {
+        let may = principal.require(namespace, Capability::AllocExec);
+        may.map_err(closing)?;
+    }
     let session = Session {
         alloc: alloc?,
         task: wanted.task,

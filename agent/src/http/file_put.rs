@@ -57,10 +57,14 @@ pub(super) async fn put(
     });
     let place = place.await?;
     let upgraded = params.caller.upgrade()?;
+    let principal = params.principal.clone();
     Ok(upgrade.on_upgrade(async move |mut socket| {
         let closing = match is_dir {
             true => Closing::done(),
-            false => receive(&mut socket, place, mode).await,
+            false => tokio::select! {
+                closing = receive(&mut socket, place, mode) => closing,
+                () = principal.revoked(&api) => Closing::refused(ApiError::denied().message),
+            },
         };
         // Who is gone need not hear it.
         let _ = socket.send(closing.message()).await;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::access::Principal;
+use super::access::{Principal, require};
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobStub, SubmissionDto, TakeoverAlloc, Validated, register_answer};
@@ -177,18 +177,27 @@ pub(super) async fn admit(
     admission::admit_for(job, consul).map_err(|refused| ApiError::failed(refused.list()))
 }
 
+/// How many copies of a group are asked for by the names of their own volumes.
+const MOST_COPIES: u32 = 10_000;
+
 /// Whether somebody may run a job: in its namespace, with its volumes.
-fn check_rights(principal: &Principal, job: &Job) -> Result<(), ApiError> {
+pub(super) fn check_rights(principal: &Principal, job: &Job) -> Result<(), ApiError> {
     principal.require(&job.namespace, Capability::SubmitJob)?;
-    let groups = job.task_groups.iter();
-    let volumes = groups.flat_map(|group| group.volumes.values());
-    for volume in volumes.filter(|volume| volume.kind == "host") {
-        let wanted = match volume.read_only {
-            true => HostVolumeCapability::MountReadonly,
-            false => HostVolumeCapability::MountReadwrite,
-        };
-        if !principal.rights().may_host_volume(&volume.source, wanted) {
-            return Err(ApiError::denied());
+    for group in &job.task_groups {
+        let copies = u32::try_from(group.wanted()).unwrap_or(0);
+        for volume in group.volumes.values().filter(|it| it.kind == "host") {
+            let wanted = match volume.read_only {
+                true => HostVolumeCapability::MountReadonly,
+                false => HostVolumeCapability::MountReadwrite,
+            };
+            let may = |source: &str| principal.rights().may_host_volume(source, wanted);
+            let copies = if volume.per_alloc {
+                copies.min(MOST_COPIES)
+            } else {
+                0
+            };
+            let mut each = (0..copies).map(|copy| volume.source_for(copy));
+            require(may(&volume.source) && each.all(|source| may(&source)))?;
         }
     }
     Ok(())
@@ -346,9 +355,12 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
     let submission: Submission = body::decode(request).await?;
     let check_node = submission.check_node;
     let job = admission::canonical(submission.job()?);
-    params
-        .principal
-        .require(&job.namespace, Capability::ReadJob)?;
+    // Whether it would run here depends on what variables hold.
+    let needs = match check_node {
+        true => Capability::SubmitJob,
+        false => Capability::ReadJob,
+    };
+    params.principal.require(&job.namespace, needs)?;
     let known = api
         .agent_handle
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));

@@ -52,13 +52,13 @@ pub(super) async fn reasons(api: &Api, job: &Job) -> Result<Vec<String>, ApiErro
     Ok(reasons)
 }
 
-fn of_group(view: View<'_>, job: &Job, group: &TaskGroup) -> Vec<String> {
+fn of_group(view: View<'_>, of: &Job, group: &TaskGroup) -> Vec<String> {
     let name = quote(&group.name);
     let mut reasons: Vec<String> = Vec::new();
-    if let Err(why) = view.admits(job, group) {
+    if let Err(why) = view.admits(of, group) {
         reasons.push(format!("group {name}: {why}"));
     }
-    if let Err(short) = view.shortage(job, group) {
+    if let Err(short) = view.shortage(of, group) {
         reasons.push(format!("group {name}: {short}"));
     }
     let reserved = group
@@ -72,11 +72,15 @@ fn of_group(view: View<'_>, job: &Job, group: &TaskGroup) -> Vec<String> {
                 .ports
                 .iter()
                 .any(|held| i64::from(held.value) == port.value);
-            holds && !record.finished && record.job != job.key()
+            holds && !record.finished && record.job != of.key()
         });
         if let Some(holder) = holder {
-            let (number, job) = (port.value, quote(&holder.record().job.id));
-            reasons.push(format!("group {name}: job {job} holds port {number}"));
+            let (number, job) = (port.value, &holder.record().job);
+            let of_whom = match *job.namespace == *of.namespace {
+                true => format!("job {}", quote(&job.id)),
+                false => "a job of another namespace".to_owned(),
+            };
+            reasons.push(format!("group {name}: {of_whom} holds port {number}"));
         }
     }
     reasons

@@ -19,7 +19,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobDiff, SubmissionDto, Tagged, Versions, full_job, register_answer};
 use super::errors::ApiError;
 use super::params::Params;
-use super::{Api, body, diff};
+use super::{Api, body, diff, jobs};
 
 /// With which other version each version is compared.
 enum Against {
@@ -112,6 +112,15 @@ struct RevertBody {
 pub(super) async fn revert(api: &Api, params: &Params, job: JobKey, request: Request) -> Answer {
     let asked: RevertBody = body::decode(request).await?;
     same_job(&asked.job_id, &job)?;
+    let (known, wanted) = (job.clone(), asked.job_version);
+    let version = api.agent_handle.ask(move |view| {
+        let record = view.job(&known)?;
+        record.version(wanted).cloned()
+    });
+    // What it mounts may be more than whoever asks may mount.
+    if let Some(version) = version.await? {
+        jobs::check_rights(&params.principal, &version)?;
+    }
     let asked = RevertJob {
         job,
         version: asked.job_version,

@@ -14,6 +14,7 @@ use drover_core::text::quote;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{AllocStub, VolumeDto, VolumeStub};
@@ -22,7 +23,7 @@ use super::list;
 use super::params::Params;
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, body};
-use crate::acl::Capability;
+use crate::acl::{Capability, Level};
 
 /// The one plugin that makes directories.
 const PLUGIN: &str = "mkdir";
@@ -117,6 +118,10 @@ async fn make(api: &Api, params: &Params, given: Given, registered: Option<Strin
         None => Capability::HostVolumeCreate,
     };
     params.principal.require(&namespace, capability)?;
+    if registered.is_some() {
+        // It may be any directory of the machine.
+        require(params.principal.rights().node(Level::Write))?;
+    }
     let of_node = api.agent_handle.ask(|view| {
         let node = view.node();
         (node.id.to_string(), node.pool.clone())
@@ -158,7 +163,10 @@ async fn make(api: &Api, params: &Params, given: Given, registered: Option<Strin
     };
     match api.agent_handle.request(CreateVolume { spec }).await? {
         Reply::Volume(id) => {
-            let seen = api.agent_handle.ask(move |view| shown(view, id)).await?;
+            let asked = params.clone();
+            let seen = (api.agent_handle)
+                .ask(move |view| shown(view, &asked, id))
+                .await?;
             let answer = json!({ "Volume": seen.value, "Warnings": "" });
             answer::read(params, seen.index, &answer)
         }
@@ -166,12 +174,16 @@ async fn make(api: &Api, params: &Params, given: Given, registered: Option<Strin
     }
 }
 
-fn shown(view: View<'_>, id: VolumeId) -> Indexed<Option<VolumeDto>> {
+fn shown(view: View<'_>, params: &Params, id: VolumeId) -> Indexed<Option<VolumeDto>> {
     let record = view.machine().volumes().record(id);
     let volume = record.map(|record| {
         let users = view.users_of_volume(record);
         let node = Arc::new(NodeNames::of(view.node()));
         let users = users.into_iter().filter_map(|id| view.shown_alloc(id));
+        let users = users.filter(|alloc| {
+            let namespace = &alloc.record().job.namespace;
+            params.may(namespace, Capability::ReadJob)
+        });
         let stubs = users.map(|alloc| AllocStub::from(&AllocRecords::of(view, &node, alloc)));
         VolumeDto::of(view, record, stubs.collect())
     });
@@ -185,7 +197,8 @@ fn id_of(text: &str) -> Result<VolumeId, ApiError> {
 
 pub(super) async fn read(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let volume = id_of(&id)?;
-    let seen = blocking_query(&api, &params, move |view| shown(view, volume)).await?;
+    let asked = params.clone();
+    let seen = blocking_query(&api, &params, move |view| shown(view, &asked, volume)).await?;
     match seen.value {
         Some(volume) => answer::read(&params, seen.index, &volume),
         None => Err(ApiError::not_found(format!("Unknown volume {}", quote(&id))).at(seen.index)),

@@ -13,7 +13,7 @@ use drover_core::config::{Config, ProbeConfig};
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
 use drover_core::model::processors::Processors;
-use drover_core::store::Saved;
+use drover_core::store::{self, Saved};
 use drover_core::time::Span;
 use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
@@ -166,7 +166,10 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         settings.credentials.as_deref(),
     )
     .map_err(StoreError::from)?;
-    let opened = Store::open_with(data_dir.path(), settings.accept_state_loss, root)?;
+    let mut opened = Store::open_with(data_dir.path(), settings.accept_state_loss, root)?;
+    if opened.lossy || opened.restored {
+        forget_no_first_token(&mut opened.saved);
+    }
     let keys = opened.store.keys();
     let mut remarks: Vec<String> = opened
         .damaged
@@ -647,4 +650,12 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.disk_quota = wanted.gc.disk_quota;
     config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
     config
+}
+
+/// Whether there was a first token is lost, or older than it could be: then there was one. Else it would be made again
+/// for whoever reaches the API and comes first.
+fn forget_no_first_token(saved: &mut Saved) {
+    if saved.acl_bootstrap.is_none() {
+        saved.unreadable.insert(store::Key::AclBootstrap);
+    }
 }

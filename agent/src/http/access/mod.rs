@@ -28,6 +28,7 @@ use axum::response::{IntoResponse, Response};
 pub(crate) use directory::Directory;
 pub(crate) use principal::Principal;
 pub(super) use principal::require;
+pub(super) use revocation::bounded;
 pub(super) use token::of_node;
 
 use super::Api;

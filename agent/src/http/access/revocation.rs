@@ -63,7 +63,7 @@ impl Principal {
 }
 
 /// The same answer, which breaks off when its principal is revoked. One that is complete is sent whole.
-pub(super) fn bounded(api: &Api, principal: &Principal, response: Response) -> Response {
+pub(in crate::http) fn bounded(api: &Api, principal: &Principal, response: Response) -> Response {
     let is_complete = response.body().size_hint().exact().is_some();
     if is_complete || matches!(principal.origin(), Origin::Unlimited) {
         return response;
