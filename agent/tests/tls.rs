@@ -175,6 +175,18 @@ fn certificates_are_exchanged_at_hangup_and_connections_stay() {
     );
     has(&setup.run(&["node", "status"]).ok(), "ready");
 
+    // Nor is the API opened to those who have no certificate: that was decided at the start.
+    let file = setup.path("agent.hcl");
+    let wants = std::fs::read_to_string(&file).unwrap();
+    let open = wants.replace("verify_https_client = true", "verify_https_client = false");
+    setup.world.file("agent.hcl", &open);
+    setup.agent.signal(Signal::HUP);
+    has(
+        &setup.agent.err_line("nothing was read anew"),
+        "verify_https_client",
+    );
+    setup.world.file("agent.hcl", &wants);
+
     let before = setup.world.file("old-ca.pem", &old.pem);
     put_files(&setup.world, &new);
     setup.agent.signal(Signal::HUP);

@@ -1,0 +1,67 @@
+//! What a token may not do by another way than the plain one.
+
+use serde_json::json;
+
+use super::{ask, bootstrapped, is_denied, job, run, token};
+
+const WRITES: &str = "namespace \"default\" {\n policy = \"write\"\n}";
+
+/// Whether a job would run on this node depends on what variables hold.
+#[tokio::test]
+async fn look_at_the_node_needs_what_a_job_needs() {
+    let (rig, management) = bootstrapped().await;
+    let reads = "namespace \"default\" {\n policy = \"read\"\n}";
+    let (reader, _) = token(&rig, &management, "reader", reads).await;
+    let (writer, _) = token(&rig, &management, "writer", WRITES).await;
+    for (check_node, of_reader) in [(false, false), (true, true)] {
+        let body = json!({ "Job": job("web", "service", None), "CheckNode": check_node });
+        let asked = ask(&rig, &reader, "PUT", "/v1/validate/job", &body).await;
+        assert_eq!(is_denied(asked.clone()), of_reader, "{asked:?}");
+        let asked = ask(&rig, &writer, "PUT", "/v1/validate/job", &body).await;
+        assert_eq!(asked.0, 200, "{}", asked.1);
+    }
+}
+
+/// A version that comes back may mount more than whoever brings it back may.
+#[tokio::test]
+async fn reverted_job_mounts_the_host_volumes_that_its_token_may() {
+    let (rig, management) = bootstrapped().await;
+    let (writer, _) = token(&rig, &management, "writer", WRITES).await;
+    let mut mounts = job("web", "service", None);
+    mounts["TaskGroups"][0]["Volumes"] =
+        json!({ "v": { "Name": "v", "Type": "host", "Source": "data" } });
+    let made = ask(
+        &rig,
+        &management,
+        "PUT",
+        "/v1/jobs",
+        &json!({ "Job": mounts }),
+    )
+    .await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let changed = run(&rig, &writer, "web", "default").await;
+    assert_eq!(changed.0, 200, "{}", changed.1);
+    let back = json!({ "JobID": "web", "JobVersion": 0 });
+    let asked = ask(&rig, &writer, "PUT", "/v1/job/web/revert", &back).await;
+    assert!(is_denied(asked.clone()), "{asked:?}");
+    let asked = ask(&rig, &management, "PUT", "/v1/job/web/revert", &back).await;
+    assert_eq!(asked.0, 200, "{}", asked.1);
+}
+
+/// A volume that is registered may be any directory of the machine.
+#[tokio::test]
+async fn directory_is_registered_by_whom_the_node_is() {
+    let (rig, management) = bootstrapped().await;
+    let (writer, _) = token(&rig, &management, "writer", WRITES).await;
+    let with_node = format!("{WRITES}\nnode {{\n policy = \"write\"\n}}");
+    let (operator, _) = token(&rig, &management, "operator", &with_node).await;
+    let volume = json!({ "Volume": {
+        "Name": "all", "HostPath": "/", "NodeID": "",
+        "RequestedCapabilities": [{ "AccessMode": "single-node-writer", "AttachmentMode": "file-system" }],
+    } });
+    let path = "/v1/volume/host/register";
+    let asked = ask(&rig, &writer, "PUT", path, &volume).await;
+    assert!(is_denied(asked.clone()), "{asked:?}");
+    let asked = ask(&rig, &operator, "PUT", path, &volume).await;
+    assert!(!is_denied(asked.clone()), "{asked:?}");
+}
