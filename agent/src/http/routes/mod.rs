@@ -32,8 +32,9 @@ pub(super) fn all(api: &Api) -> Routes {
     let routes = machine::nodes_and_agent(routes);
     let routes = machine::operator(routes);
     let routes = named::named_things(routes);
+    let in_cluster = !api.settings.client.node.servers.is_empty();
     let routes = match api.settings.acl.enabled {
-        true => named::tokens_and_policies(routes),
+        true => named::tokens_and_policies(routes, in_cluster),
         false => named::no_tokens(routes),
     };
     machine::cluster_of_one(routes)

@@ -96,12 +96,16 @@ pub(super) fn named_things(routes: Routes) -> Routes {
         )
 }
 
-pub(super) fn tokens_and_policies(routes: Routes) -> Routes {
+pub(super) fn tokens_and_policies(routes: Routes, in_cluster: bool) -> Routes {
+    // Whoever is first, as in Nomad. In a cluster nobody would be: its tokens are made at its servers.
+    let first = match in_cluster {
+        true => Need::Management,
+        false => Need::Nothing,
+    };
     routes
-        // Whoever is first, as in Nomad.
         .plain(
             "/v1/acl/bootstrap",
-            Need::Nothing,
+            first,
             put(acl::bootstrap).post(acl::bootstrap),
         )
         .plain("/v1/acl/policies", Need::Token, get(acl::list_policies))
