@@ -19,6 +19,7 @@ const TEXTS: &[&str] = &[
     "192.0.2.17",
     "1h2m3s",
     "00c0ffee00c0ffee",
+    "00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee",
     "service",
 ];
 
