@@ -27,7 +27,7 @@ impl ActKind for BootstrapAcl {
 
 impl Simulated for requests::BootstrapAcl {
     fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
-        let saved = facts.acl_bootstrap().is_some();
-        Some(saved && token_is_remembered(facts, reply)?)
+        let token = token_is_remembered(facts, reply)?;
+        Some(token && facts.acl_bootstrap().is_some())
     }
 }
