@@ -542,7 +542,7 @@ fn agent_address_comes_from_option_or_environment() {
         &["Usage: drover", "up", "agent", "job"],
     );
     let err = ask(&["job", "status", "-address", "ftp://here"], &[]).failed();
-    has(&err, &["speaks http and https, not ftp"]);
+    has(&err, &["speaks http and https", "not ftp"]);
 }
 
 #[test]
