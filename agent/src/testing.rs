@@ -9,6 +9,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use drover_core::agent::{Agent, Input};
@@ -37,7 +38,7 @@ use crate::cli::context::Context;
 use crate::cli::screen::Screen;
 use crate::config::client::ClientConfig;
 use crate::http::dto::{AllocStats, HostStats};
-use crate::http::{self, AclSettings, Api, Limits, Listeners, Measures, Settings};
+use crate::http::{self, AclSettings, Api, Limits, Listeners, Measures, Settings, TokenServers};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
@@ -60,7 +61,7 @@ fn nothing_measured(dir: &Path) -> Measures {
 
 /// An agent in its world, and the API that asks it.
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
-    let (api, agent) = api(dir, http_addr, AclSettings::default());
+    let (api, agent) = api(dir, http_addr, AclSettings::default(), None);
     (http::router_of(api), agent)
 }
 
@@ -69,6 +70,7 @@ pub(crate) fn api(
     dir: &Path,
     http_addr: String,
     acl: AclSettings,
+    token_servers: Option<Arc<dyn TokenServers>>,
 ) -> (Api, impl Future<Output = ()> + use<>) {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
@@ -83,6 +85,7 @@ pub(crate) fn api(
         http_addr,
         events,
         acl,
+        token_servers,
         ..Settings::default()
     };
     let world = World::new(dir.to_owned());
@@ -111,20 +114,34 @@ impl Rig {
             enabled: true,
             ..AclSettings::default()
         };
-        Rig::start_as(Limits::default(), acl).await
+        Rig::start_as(Limits::default(), acl, None).await
+    }
+
+    /// The same, as a node of a cluster whose servers know tokens, and are believed for so long.
+    pub(crate) async fn start_in_cluster(servers: Arc<dyn TokenServers>, lasts: Duration) -> Rig {
+        let acl = AclSettings {
+            enabled: true,
+            servers_tokens_last: lasts,
+            ..AclSettings::default()
+        };
+        Rig::start_as(Limits::default(), acl, Some(servers)).await
     }
 
     /// The same, with these limits of connections.
     pub(crate) async fn start_within(limits: Limits) -> Rig {
-        Rig::start_as(limits, AclSettings::default()).await
+        Rig::start_as(limits, AclSettings::default(), None).await
     }
 
-    async fn start_as(limits: Limits, acl: AclSettings) -> Rig {
+    async fn start_as(
+        limits: Limits,
+        acl: AclSettings,
+        servers: Option<Arc<dyn TokenServers>>,
+    ) -> Rig {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let address = format!("http://{addr}");
-        let (api, agent) = api(dir.path(), addr.to_string(), acl);
+        let (api, agent) = api(dir.path(), addr.to_string(), acl, servers);
         let router = http::router_of(api.clone());
         let listeners = Listeners {
             network: listener,

@@ -12,6 +12,7 @@
 //! | [`report`] | what became of allocations, and events of the node |
 //! | [`service`] | a service of an allocation |
 //! | [`tasks`], [`questions`] | what servers do for the tasks that they placed here, and answer to their templates |
+//! | [`tokens`] | whose a token of the cluster is, and what it may do |
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
@@ -25,6 +26,7 @@ mod service;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tokens;
 pub mod untrusted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +153,15 @@ struct Inner {
     waiting: Semaphore,
     told: Told,
     client: Client<Connections, Inbound>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let node = &self.0.node;
+        f.debug_struct("Cluster")
+            .field("node", node)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Cluster {

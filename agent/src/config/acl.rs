@@ -5,6 +5,7 @@
 //!   enabled                  = true
 //!   token_min_expiration_ttl = "1m"    # the shortest time that a token that expires may last
 //!   token_max_expiration_ttl = "24h"   # the longest
+//!   token_ttl                = "30s"   # how long what servers say of a token counts; as policy_ttl and role_ttl
 //! }
 //! ```
 //!
@@ -19,9 +20,12 @@ use hcl_edit::structure::Block;
 use super::literal::{Fields, fields};
 use super::unknown;
 
-/// Settings of Nomad's block that have no effect here: nothing that a token means is kept for later, and there are no
-/// other regions.
-const WITHOUT_EFFECT: &[&str] = &["policy_ttl", "replication_token", "role_ttl", "token_ttl"];
+/// Settings of Nomad's block that have no effect here: there are no other regions.
+const WITHOUT_EFFECT: &[&str] = &["replication_token"];
+
+/// For how long a node of a cluster believes what servers said of tokens, roles and policies. They are asked for all of
+/// that at once, so the shortest counts.
+const OF_SERVERS: [&str; 3] = ["token_ttl", "policy_ttl", "role_ttl"];
 
 /// What the block says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub struct AclConfig {
     pub min_expiration: Duration,
     /// The longest.
     pub max_expiration: Duration,
+    /// How long what servers say of a token counts.
+    pub servers_tokens_last: Duration,
     /// What is given and has no effect here.
     pub(super) ignored: Vec<String>,
 }
@@ -42,6 +48,7 @@ impl Default for AclConfig {
             enabled: None,
             min_expiration: Duration::from_secs(60),
             max_expiration: Duration::from_secs(24 * 3600),
+            servers_tokens_last: Duration::from_secs(30),
             ignored: Vec::new(),
         }
     }
@@ -73,12 +80,16 @@ pub(super) fn acl(block: &Block) -> Result<AclConfig, String> {
     let of_block = |why: String| format!("acl: {why}");
     let mut given = fields(&block.body).map_err(of_block)?;
     let unset = AclConfig::default();
+    let of_servers = OF_SERVERS.map(|name| time(&mut given, name, unset.servers_tokens_last));
+    let of_servers = of_servers.into_iter().collect::<Result<Vec<_>, _>>();
+    let of_servers = of_servers.map_err(of_block)?.into_iter().min();
     let config = AclConfig {
         enabled: given.flag("enabled").map_err(of_block)?,
         min_expiration: time(&mut given, "token_min_expiration_ttl", unset.min_expiration)
             .map_err(of_block)?,
         max_expiration: time(&mut given, "token_max_expiration_ttl", unset.max_expiration)
             .map_err(of_block)?,
+        servers_tokens_last: of_servers.unwrap_or(unset.servers_tokens_last),
         ignored: (given.ignore(WITHOUT_EFFECT).into_iter())
             .map(|name| format!("acl.{name}"))
             .collect(),
@@ -112,14 +123,15 @@ mod tests {
     #[test]
     fn block_is_read_as_in_nomad() {
         let config = parse(
-            "acl {\n enabled = true\n token_ttl = \"30s\"\n replication_token = \"x\"\n \
+            "acl {\n enabled = true\n token_ttl = \"20s\"\n replication_token = \"x\"\n \
              token_min_expiration_ttl = \"5m\"\n token_max_expiration_ttl = \"48h\"\n}",
         );
         let config = config.unwrap();
         assert_eq!(config.acl.enabled, Some(true));
         assert_eq!(config.acl.min_expiration, Duration::from_secs(300));
         assert_eq!(config.acl.max_expiration, Duration::from_secs(48 * 3600));
-        assert_eq!(config.ignored, ["acl.replication_token", "acl.token_ttl"]);
+        assert_eq!(config.acl.servers_tokens_last, Duration::from_secs(20));
+        assert_eq!(config.ignored, ["acl.replication_token"]);
         assert_eq!(parse("").unwrap().acl, AclConfig::default());
         assert_eq!(parse("acl {}").unwrap().acl.enabled, None);
     }

@@ -100,6 +100,7 @@ use drover_io_real::store::StoreKeys;
 use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
+pub use access::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 pub use events::Events;
 pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
@@ -109,7 +110,7 @@ use crate::agent_log::AgentLog;
 use crate::config::acl::AclConfig;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
-use access::Directory;
+use access::{Directory, Servers};
 use errors::ApiError;
 use guard::{Guard, Names};
 use rendered::Rendered;
@@ -155,6 +156,8 @@ pub struct Settings {
     pub log: AgentLog,
     /// Whether users need tokens.
     pub acl: AclSettings,
+    /// Who knows the tokens of the cluster, if this is a node of one.
+    pub token_servers: Option<Arc<dyn TokenServers>>,
 }
 
 impl Settings {
@@ -173,6 +176,8 @@ pub struct AclSettings {
     pub enabled: bool,
     /// The shortest and the longest time for which a token that expires may last.
     pub expiration: (Duration, Duration),
+    /// How long what servers say of a token counts.
+    pub servers_tokens_last: Duration,
 }
 
 impl Default for AclSettings {
@@ -181,6 +186,7 @@ impl Default for AclSettings {
         AclSettings {
             enabled: false,
             expiration: (config.min_expiration, config.max_expiration),
+            servers_tokens_last: config.servers_tokens_last,
         }
     }
 }
@@ -206,9 +212,11 @@ pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures)
 
 impl Api {
     pub(crate) fn new(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Api {
+        let servers = settings.token_servers.clone();
+        let servers = servers.map(|it| Servers::new(it, settings.acl.servers_tokens_last));
         Api {
             agent_handle,
-            directory: Arc::new(Directory::new(settings.acl.enabled)),
+            directory: Arc::new(Directory::new(settings.acl.enabled, servers)),
             settings: Arc::new(settings),
             measures,
             rendered: Arc::default(),

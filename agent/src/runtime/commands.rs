@@ -358,7 +358,9 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
                 settings.file.acl.min_expiration,
                 settings.file.acl.max_expiration,
             ),
+            servers_tokens_last: settings.file.acl.servers_tokens_last,
         },
+        token_servers: running.token_servers.clone(),
     };
     let listeners = Listeners {
         network: listener,

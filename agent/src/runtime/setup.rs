@@ -63,6 +63,7 @@ use crate::config::client::ClientConfig;
 use crate::config::host_volume::check_directories;
 use crate::http::Events;
 use crate::http::Measures;
+use crate::http::TokenServers;
 
 /// The control group below which all tasks are.
 pub(crate) const CGROUP_PARENT: &str = "drover";
@@ -113,6 +114,8 @@ pub struct Running {
     pub plugins: Plugins,
     /// Who looks at what bears our mark on this host.
     pub auditor: Auditor,
+    /// Who knows the tokens of the cluster, if it is in one.
+    pub token_servers: Option<Arc<dyn TokenServers>>,
 }
 
 /// Why an agent cannot start. Each says what to do.
@@ -338,6 +341,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         inbox: inbox.clone(),
     };
     let servers = cluster::calls(settings, id, &secret, inbound).map_err(SetupError::Config)?;
+    let token_servers = servers.clone();
+    let token_servers = token_servers.map(|servers| Arc::new(servers) as Arc<dyn TokenServers>);
     let of_tasks = servers.clone();
     let of_tasks = of_tasks.map(|servers| Arc::new(servers) as Arc<dyn ServeTasks>);
     let node = Node::new(Dependencies {
@@ -381,6 +386,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         keys,
         plugins,
         auditor,
+        token_servers,
     })
 }
 

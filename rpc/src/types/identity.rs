@@ -163,6 +163,66 @@ pub struct AclRoleLink {
     pub name: String,
 }
 
+/// Asks for roles by id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AclGetRolesById {
+    #[serde(rename = "ACLRoleIDs")]
+    pub acl_role_ids: Vec<String>,
+    pub allow_stale: bool,
+    pub auth_token: Secret,
+    pub filter: String,
+    pub forwarded: bool,
+    pub max_query_time: i64,
+    pub min_query_index: u64,
+    pub namespace: String,
+    pub next_token: String,
+    pub per_page: i32,
+    pub prefix: String,
+    pub region: String,
+    pub reverse: bool,
+}
+
+request!(
+    AclGetRolesById,
+    "ACL.GetRolesByID",
+    AclRolesById,
+    idempotent
+);
+
+/// Roles by id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AclRolesById {
+    #[serde(rename = "ACLRoles")]
+    pub acl_roles: BTreeMap<String, AclRole>,
+    pub index: u64,
+    pub known_leader: bool,
+    pub last_contact: i64,
+    pub next_token: String,
+}
+
+/// A role: policies under one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AclRole {
+    pub create_index: u64,
+    pub description: String,
+    pub hash: Raw,
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub modify_index: u64,
+    pub name: String,
+    pub policies: Vec<AclRolePolicyLink>,
+}
+
+/// A policy of a role.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AclRolePolicyLink {
+    pub name: String,
+}
+
 /// Asks for policies by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]

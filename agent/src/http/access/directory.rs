@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use drover_core::agent::View;
-use drover_core::model::acl::TokenType;
+use drover_core::model::acl::{SecretDigest, TokenType};
 use drover_core::store::acl::AclTokenRecord;
 use drover_core::time::Timestamp;
 
-use super::principal::{Grant, Origin, Principal};
+use super::principal::{Grant, Origin, Principal, Version};
+use super::servers::{Said, Servers, unknown};
 use super::token::Secret;
 use crate::acl::{Policy, Rights, ready};
 use crate::agent_handle::AgentHandle;
@@ -22,34 +25,36 @@ const ANONYMOUS: &str = "anonymous";
 const MOST_KEPT: usize = 64;
 
 /// Rights by the policies that they were made of.
-type Kept = BTreeMap<Vec<(Arc<str>, u64)>, Arc<Rights>>;
+type Kept = BTreeMap<Vec<Version>, Arc<Rights>>;
 
 /// Who is who.
 #[derive(Debug)]
 pub(crate) struct Directory {
     /// Whether those who come over the network need tokens.
     enabled: bool,
+    /// Who knows the tokens of the cluster, if this is a node of one.
+    servers: Option<Servers>,
     kept: Mutex<Kept>,
 }
 
-/// What the core knows of a secret.
+/// What is known of a secret.
 struct Found {
     token: Option<Arc<AclTokenRecord>>,
     policies: Vec<Text>,
 }
 
-/// The text of a policy, and when it was last changed; 0 for one that is ready from the start.
+/// The text of a policy.
 struct Text {
-    name: Arc<str>,
-    index: u64,
+    version: Version,
     rules: Arc<str>,
 }
 
 impl Directory {
-    /// For an agent that needs tokens, or does not.
-    pub(crate) fn new(enabled: bool) -> Directory {
+    /// For an agent that needs tokens, or does not, and that is a node of a cluster, or is not.
+    pub(crate) fn new(enabled: bool, servers: Option<Servers>) -> Directory {
         Directory {
             enabled,
+            servers,
             kept: Mutex::default(),
         }
     }
@@ -66,7 +71,7 @@ impl Directory {
         if !self.enabled {
             return Ok(Principal::unlimited());
         }
-        let found = self.find(agent_handle, secret).await?;
+        let found = self.find(agent_handle, &secret).await?;
         let token = found.token.as_ref();
         let is_management =
             token.is_some_and(|record| record.token.token_type == TokenType::Management);
@@ -90,29 +95,43 @@ impl Directory {
             return Ok(true);
         };
         let secret = match &known.token {
-            Some((digest, _)) => Secret::Digest(*digest),
+            Some((given, _)) => Secret::Token(given.clone()),
             None => Secret::None,
         };
-        match self.find(agent_handle, secret).await {
+        match self.find(agent_handle, &secret).await {
             Ok(found) => Ok(known.is_same(&grant(secret, found))),
             Err(error) if error.status == StatusCode::FORBIDDEN => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn find(&self, agent_handle: &AgentHandle, secret: Secret) -> Result<Found, ApiError> {
-        let unknown = || ApiError::new(StatusCode::FORBIDDEN, "ACL token not found");
-        if secret == Secret::Invalid {
-            return Err(unknown());
+    /// For how long nobody has to ask again where nothing of this node changes.
+    pub(super) fn lasts(&self) -> Option<Duration> {
+        self.servers.as_ref().map(Servers::lasts)
+    }
+
+    /// A token of the node itself, or of its cluster.
+    async fn find(&self, agent_handle: &AgentHandle, secret: &Secret) -> Result<Found, ApiError> {
+        let (digest, now) = match secret {
+            Secret::Invalid => return Err(unknown()),
+            Secret::None => (None, times::now()),
+            Secret::Token(given) => (Some(given.digest), times::now()),
+        };
+        let own = agent_handle
+            .ask(move |view| found(view, digest, now))
+            .await?;
+        match (own, secret, &self.servers) {
+            (Some(found), _, _) => Ok(found),
+            (None, Secret::Token(given), Some(servers)) => {
+                Ok(Found::of_servers(&*servers.find(given).await?))
+            }
+            (None, Secret::Token(_) | Secret::None | Secret::Invalid, _) => Err(unknown()),
         }
-        let now = times::now();
-        let found = agent_handle.ask(move |view| found(view, secret, now));
-        found.await?.ok_or_else(unknown)
     }
 
     fn rights(&self, policies: &[Text]) -> Arc<Rights> {
         let key: Vec<_> = (policies.iter())
-            .map(|policy| (policy.name.clone(), policy.index))
+            .map(|policy| policy.version.clone())
             .collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rights) = kept.get(&key) {
@@ -131,15 +150,31 @@ impl Directory {
 }
 
 fn grant(secret: Secret, found: Found) -> Grant {
-    let digest = match secret {
-        Secret::Digest(digest) => Some(digest),
+    let given = match secret {
+        Secret::Token(given) => Some(given),
         Secret::None | Secret::Invalid => None,
     };
+    let policies = found.policies.into_iter().map(|policy| policy.version);
     Grant {
-        token: digest.zip(found.token),
-        policies: (found.policies.into_iter())
-            .map(|policy| (policy.name, policy.index))
-            .collect(),
+        token: given.zip(found.token),
+        policies: policies.collect(),
+    }
+}
+
+impl Found {
+    fn of_servers(said: &Said) -> Found {
+        let policies = said.policies.iter().map(|policy| Text {
+            version: Version {
+                name: policy.name.clone(),
+                index: policy.index,
+                of_servers: true,
+            },
+            rules: policy.rules.clone(),
+        });
+        Found {
+            token: Some(said.record.clone()),
+            policies: policies.collect(),
+        }
     }
 }
 
@@ -147,17 +182,16 @@ fn grant(secret: Secret, found: Found) -> Grant {
 fn read(text: &Text) -> Option<Policy> {
     let read = Policy::parse(&text.rules);
     if let Err(why) = &read {
-        tracing::warn!(policy = %text.name, %why, "a policy cannot be read: whoever has it may do nothing");
+        tracing::warn!(policy = %text.version.name, %why, "a policy cannot be read: whoever has it may do nothing");
     }
     read.ok()
 }
 
-/// What the core knows of a secret; none if it is that of no token.
-fn found(view: View<'_>, secret: Secret, now: Timestamp) -> Option<Found> {
+/// What the core knows of a secret, or of those who have none; none if it is that of no token.
+fn found(view: View<'_>, secret: Option<SecretDigest>, now: Timestamp) -> Option<Found> {
     let token = match secret {
-        Secret::Invalid => return None,
-        Secret::None => None,
-        Secret::Digest(digest) => {
+        None => None,
+        Some(digest) => {
             let record = view.acl_token_of(&digest)?;
             if record.token.is_expired(now) {
                 return None;
@@ -179,15 +213,21 @@ fn found(view: View<'_>, secret: Secret, now: Timestamp) -> Option<Found> {
 fn text_of(view: View<'_>, name: &str) -> Option<Text> {
     if let Some(record) = view.acl_policies().get(name) {
         return Some(Text {
-            name: record.policy.name.clone(),
-            index: record.modify_index,
+            version: Version {
+                name: record.policy.name.clone(),
+                index: record.modify_index,
+                of_servers: false,
+            },
             rules: record.policy.rules.clone(),
         });
     }
     let ready = ready::named(name)?;
     Some(Text {
-        name: ready.name.into(),
-        index: 0,
+        version: Version {
+            name: ready.name.into(),
+            index: 0,
+            of_servers: false,
+        },
         rules: ready.rules.into(),
     })
 }

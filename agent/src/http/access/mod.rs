@@ -2,8 +2,8 @@
 //!
 //! Without `acl { enabled = true }` everybody may do everything. With it, each request is asked three questions:
 //!
-//! 1. [`identify`]: whose is it? The token of its headers is looked up by its digest ([`directory`]); who has none is
-//!    anonymous. Whoever comes over the unix socket is the agent's own user, and needs none.
+//! 1. [`identify`]: whose is it? The token of its headers is looked up by its digest ([`directory`]), in a cluster also
+//!    at its servers ([`servers`]); who has none is anonymous. Whoever comes over the unix socket is the agent's own user, and needs none.
 //! 2. [`check`]: may they do that? Each route says what it needs where it is made ([`routes`], [`need`]).
 //! 3. What may they see? Lists ask the [`Principal`] about each namespace (`Params::includes`), and handlers whose
 //!    namespace stands in a body ask for themselves ([`need::Need::InHandler`]).
@@ -15,6 +15,7 @@ pub(super) mod need;
 mod principal;
 mod revocation;
 pub(super) mod routes;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -29,6 +30,8 @@ pub(crate) use directory::Directory;
 pub(crate) use principal::Principal;
 pub(super) use principal::require;
 pub(super) use revocation::bounded;
+pub(crate) use servers::Servers;
+pub use servers::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 pub(super) use token::of_node;
 
 use super::Api;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use drover_core::model::acl::SecretDigest;
 use drover_core::store::acl::AclTokenRecord;
 
+use super::token::Given;
 use crate::acl::{Capability, Rights};
 use crate::http::errors::ApiError;
 
@@ -28,9 +28,20 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) struct Grant {
     /// Whoever is anonymous has none.
-    pub(super) token: Option<(SecretDigest, Arc<AclTokenRecord>)>,
-    /// The policies, each with the index at which it was last changed.
-    pub(super) policies: Vec<(Arc<str>, u64)>,
+    pub(super) token: Option<(Given, Arc<AclTokenRecord>)>,
+    /// Its policies.
+    pub(super) policies: Vec<Version>,
+}
+
+/// A policy as it was at some time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version {
+    /// Its name.
+    pub(super) name: Arc<str>,
+    /// The index at which it was last changed; 0 for one that is ready from the start.
+    pub(super) index: u64,
+    /// Whether it is one of the cluster's.
+    pub(super) of_servers: bool,
 }
 
 impl Grant {
@@ -38,7 +49,7 @@ impl Grant {
     pub(super) fn is_same(&self, other: &Grant) -> bool {
         let of = |grant: &Grant| {
             let token = grant.token.as_ref();
-            token.map(|(digest, record)| (*digest, record.modify_index))
+            token.map(|(given, record)| (given.digest, record.modify_index))
         };
         of(self) == of(other) && self.policies == other.policies
     }
@@ -98,7 +109,7 @@ impl Principal {
             Origin::Unlimited => None,
             Origin::Known(_) if self.rights.is_management() => None,
             Origin::Known(grant) => {
-                let names = grant.policies.iter().map(|(name, _)| name.to_string());
+                let names = grant.policies.iter().map(|one| one.name.to_string());
                 Some(names.collect())
             }
         }

@@ -53,7 +53,8 @@ impl Principal {
                 Err(_) => return std::future::pending().await,
             }
             let asked = Instant::now();
-            match timeout(self.lasts(), changes.changed()).await {
+            let lasts = api.directory.lasts().unwrap_or(LONGEST);
+            match timeout(self.lasts().min(lasts), changes.changed()).await {
                 Ok(Ok(())) => sleep_until(asked + PAUSE).await,
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) => {}

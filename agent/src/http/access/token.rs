@@ -9,14 +9,23 @@ use crate::http::acl::digest;
 const MAX_SECRET: usize = 256;
 
 /// What a request says to be.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Secret {
     /// Nothing.
     None,
-    /// The holder of a token with this digest.
-    Digest(SecretDigest),
+    /// The holder of a token.
+    Token(Given),
     /// Something that no token can be.
     Invalid,
+}
+
+/// The secret of a token, as somebody gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// What is kept of it.
+    pub(super) digest: SecretDigest,
+    /// What servers are shown.
+    pub(super) text: drover_core::model::secret::Secret,
 }
 
 impl Secret {
@@ -25,7 +34,10 @@ impl Secret {
         match text.trim() {
             "" => Secret::None,
             secret if secret.len() > MAX_SECRET => Secret::Invalid,
-            secret => Secret::Digest(digest(secret)),
+            secret => Secret::Token(Given {
+                digest: digest(secret),
+                text: secret.into(),
+            }),
         }
     }
 }
@@ -68,7 +80,12 @@ mod tests {
 
     #[test]
     fn token_is_taken_from_either_header() {
-        let of = |text| Secret::Digest(digest(text));
+        let of = |text: &str| {
+            Secret::Token(Given {
+                digest: digest(text),
+                text: text.into(),
+            })
+        };
         assert!(secret(&[]) == Secret::None);
         assert!(secret(&[("x-nomad-token", " a ")]) == of("a"));
         assert!(secret(&[("authorization", "bearer a")]) == of("a"));

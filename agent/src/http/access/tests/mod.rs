@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod connections;
+mod servers;
 mod ways_around;
 
 use hyper::Method;

@@ -1,0 +1,193 @@
+//! Tokens of the cluster whose node this is: servers are asked whose they are, and what they said is kept for a while.
+//!
+//! While no server answers, what they said last counts, until the token expires: who looks after a node needs it most
+//! when the cluster is in trouble.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use drover_core::ids::AccessorId;
+use drover_core::model::acl::{AclToken, SecretDigest, TokenType};
+use drover_core::model::secret::Secret;
+use drover_core::store::acl::AclTokenRecord;
+use drover_core::time::Timestamp;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::token::Given;
+use crate::http::errors::ApiError;
+use crate::times;
+
+/// How many tokens are kept.
+const MOST_KEPT: usize = 1_000;
+/// How many are asked for at once: whoever invents tokens keeps servers from nothing.
+const AT_ONCE: usize = 8;
+
+/// Who knows the tokens of a cluster.
+pub trait TokenServers: fmt::Debug + Send + Sync {
+    /// Whose a secret is.
+    fn token<'a>(&'a self, secret: &'a Secret) -> BoxFuture<'a, Result<ServersToken, Unresolved>>;
+}
+
+/// A token of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ServersToken {
+    /// Its public name.
+    pub accessor: AccessorId,
+    /// What people call it.
+    pub name: String,
+    /// What it is good for.
+    pub token_type: TokenType,
+    /// From when it is good for nothing.
+    pub expires: Option<Timestamp>,
+    /// Its policies, those of its roles among them.
+    pub policies: Vec<ServersPolicy>,
+    /// The cluster's index of its making and of its last change.
+    pub indexes: (u64, u64),
+}
+
+/// A policy of a cluster.
+#[derive(Clone, Debug)]
+pub struct ServersPolicy {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The cluster's index of its last change.
+    pub index: u64,
+    /// Its text.
+    pub rules: Arc<str>,
+}
+
+/// Why nobody says whose a secret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// It is no token.
+    Unknown,
+    /// No server answers, and why.
+    Unreachable(String),
+}
+
+/// The tokens of a cluster, as far as somebody showed them here.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    servers: Arc<dyn TokenServers>,
+    /// How long what they say counts.
+    lasts: Duration,
+    turns: Semaphore,
+    kept: Mutex<BTreeMap<SecretDigest, Kept>>,
+}
+
+/// What servers said, and when.
+#[derive(Clone, Debug)]
+struct Kept {
+    said: Arc<Said>,
+    at: Instant,
+}
+
+/// A token, as those of the node itself are.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) record: Arc<AclTokenRecord>,
+    pub(super) policies: Vec<ServersPolicy>,
+}
+
+impl Servers {
+    pub(crate) fn new(servers: Arc<dyn TokenServers>, lasts: Duration) -> Servers {
+        Servers {
+            servers,
+            lasts,
+            turns: Semaphore::new(AT_ONCE),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// How long what they say counts.
+    pub(super) fn lasts(&self) -> Duration {
+        self.lasts
+    }
+
+    /// Finds whose a secret is.
+    ///
+    /// # Errors
+    /// It is no token, or one that expired; or nobody says it.
+    pub(super) async fn find(&self, given: &Given) -> Result<Arc<Said>, ApiError> {
+        if let Some(said) = self.fresh(given) {
+            return current(said);
+        }
+        let _turn = self.turns.acquire().await;
+        // Somebody may have asked meanwhile.
+        if let Some(said) = self.fresh(given) {
+            return current(said);
+        }
+        match self.servers.token(&given.text).await {
+            Ok(token) => current(self.keep(given, token)),
+            Err(Unresolved::Unknown) => {
+                self.kept().remove(&given.digest);
+                Err(unknown())
+            }
+            Err(Unresolved::Unreachable(why)) => {
+                let known = self.kept().get(&given.digest).cloned();
+                let words =
+                    || format!("the servers of the cluster do not say whose this token is: {why}");
+                let failed = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words());
+                current(known.ok_or_else(failed)?.said)
+            }
+        }
+    }
+
+    fn fresh(&self, given: &Given) -> Option<Arc<Said>> {
+        let kept = self.kept();
+        let kept = kept.get(&given.digest)?;
+        (kept.at.elapsed() < self.lasts).then(|| kept.said.clone())
+    }
+
+    fn keep(&self, given: &Given, token: ServersToken) -> Arc<Said> {
+        let (create_index, modify_index) = token.indexes;
+        let policies = token.policies.iter().map(|policy| policy.name.clone());
+        let said = Arc::new(Said {
+            record: Arc::new(AclTokenRecord {
+                token: AclToken {
+                    accessor: token.accessor,
+                    digest: given.digest,
+                    name: token.name,
+                    token_type: token.token_type,
+                    policies: policies.collect(),
+                    create_time: Timestamp::default(),
+                    expires: token.expires,
+                },
+                create_index,
+                modify_index,
+            }),
+            policies: token.policies,
+        });
+        let at = Instant::now();
+        let mut kept = self.kept();
+        if kept.len() >= MOST_KEPT {
+            let oldest = kept.iter().min_by_key(|(_, kept)| kept.at);
+            let oldest = oldest.map(|(digest, _)| *digest);
+            oldest.and_then(|digest| kept.remove(&digest));
+        }
+        let said_now = said.clone();
+        kept.insert(given.digest, Kept { said, at });
+        said_now
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<SecretDigest, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn current(said: Arc<Said>) -> Result<Arc<Said>, ApiError> {
+    match said.record.token.is_expired(times::now()) {
+        true => Err(unknown()),
+        false => Ok(said),
+    }
+}
+
+/// Nobody knows this token.
+pub(super) fn unknown() -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "ACL token not found")
+}

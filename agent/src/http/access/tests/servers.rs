@@ -1,0 +1,164 @@
+//! Tokens of the cluster whose node this is.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drover_core::model::acl::TokenType;
+use drover_core::model::secret::Secret;
+use drover_core::time::Timestamp;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{ask, get, is_denied};
+use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
+use crate::testing::Rig;
+use crate::times;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Servers that say what they are told to.
+#[derive(Debug, Default)]
+struct Script {
+    tokens: Mutex<BTreeMap<String, ServersToken>>,
+    asked: Mutex<usize>,
+    silent: Mutex<bool>,
+}
+
+impl TokenServers for Script {
+    fn token<'a>(&'a self, secret: &'a Secret) -> BoxFuture<'a, Result<ServersToken, Unresolved>> {
+        *self.asked.lock().unwrap() += 1;
+        let known = self.tokens.lock().unwrap().get(secret.expose()).cloned();
+        let silent = *self.silent.lock().unwrap();
+        Box::pin(async move {
+            match silent {
+                true => Err(Unresolved::Unreachable("no servers".to_owned())),
+                false => known.ok_or(Unresolved::Unknown),
+            }
+        })
+    }
+}
+
+impl Script {
+    fn new() -> Arc<Script> {
+        let script = Script::default();
+        script.put("ann", reader(1));
+        script.put(
+            "root",
+            ServersToken {
+                token_type: TokenType::Management,
+                ..ServersToken::default()
+            },
+        );
+        Arc::new(script)
+    }
+
+    fn put(&self, secret: &str, token: ServersToken) {
+        self.tokens.lock().unwrap().insert(secret.to_owned(), token);
+    }
+
+    fn asked(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    fn fall_silent(&self) {
+        *self.silent.lock().unwrap() = true;
+    }
+}
+
+/// A token that may read the node.
+fn reader(index: u64) -> ServersToken {
+    ServersToken {
+        policies: vec![ServersPolicy {
+            name: "reader".into(),
+            index,
+            rules: "node {\n policy = \"read\"\n}".into(),
+        }],
+        indexes: (index, index),
+        ..ServersToken::default()
+    }
+}
+
+#[tokio::test]
+async fn token_of_the_cluster_may_what_its_policies_say() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    assert!(is_denied(get(&rig, "ann", "/v1/jobs").await));
+    assert_eq!(get(&rig, "root", "/v1/jobs").await.0, 200);
+    let unknown = (403, "ACL token not found".to_owned());
+    assert_eq!(get(&rig, "eve", "/v1/nodes").await, unknown);
+    assert!(is_denied(get(&rig, "", "/v1/nodes").await));
+    let (_, own) = get(&rig, "ann", "/v1/acl/token/self").await;
+    let own: Value = serde_json::from_str(&own).unwrap();
+    assert_eq!(own["Policies"], json!(["reader"]));
+}
+
+#[tokio::test]
+async fn what_servers_said_is_kept_for_a_while() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    for _ in 0..3 {
+        assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    }
+    assert_eq!(servers.asked(), 1);
+    // Whoever is unknown is asked for each time: the token may have been made just now.
+    for _ in 0..2 {
+        assert_eq!(get(&rig, "eve", "/v1/nodes").await.0, 403);
+    }
+    assert_eq!(servers.asked(), 3);
+}
+
+#[tokio::test]
+async fn policy_that_changes_at_the_servers_changes_what_may_be_done() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), Duration::ZERO).await;
+    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    let mut changed = reader(2);
+    changed.policies[0].rules = "agent {\n policy = \"read\"\n}".into();
+    servers.put("ann", changed);
+    assert!(is_denied(get(&rig, "ann", "/v1/nodes").await));
+    assert_eq!(get(&rig, "ann", "/v1/agent/self").await.0, 200);
+    servers.tokens.lock().unwrap().clear();
+    assert_eq!(get(&rig, "ann", "/v1/agent/self").await.0, 403);
+}
+
+/// Whoever was known is, until the token expires; whoever was not has to wait.
+#[tokio::test]
+async fn last_word_of_servers_counts_while_none_answers() {
+    let servers = Script::new();
+    let expired = ServersToken {
+        expires: Some(Timestamp(times::now().0 + 200_000_000)),
+        ..reader(1)
+    };
+    servers.put("bob", expired);
+    let rig = Rig::start_in_cluster(servers.clone(), Duration::ZERO).await;
+    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    get(&rig, "bob", "/v1/nodes").await;
+    servers.fall_silent();
+    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    let (status, words) = get(&rig, "root", "/v1/nodes").await;
+    assert_eq!(status, 503);
+    assert!(words.contains("no servers"), "{words}");
+    while get(&rig, "bob", "/v1/nodes").await.0 == 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Two policies of one name, of which each is for the tokens of its side.
+#[tokio::test]
+async fn policy_of_the_cluster_is_not_one_of_the_node() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    let policy = json!({ "Name": "reader", "Rules": "agent {\n policy = \"read\"\n}" });
+    let made = ask(&rig, "root", "PUT", "/v1/acl/policy/reader", &policy).await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let asked = json!({ "Name": "own", "Type": "client", "Policies": ["reader"] });
+    let (_, made) = ask(&rig, "root", "PUT", "/v1/acl/token", &asked).await;
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let own = made["SecretID"].as_str().unwrap();
+    assert_eq!(get(&rig, own, "/v1/agent/self").await.0, 200);
+    assert!(is_denied(get(&rig, own, "/v1/nodes").await));
+    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    assert!(is_denied(get(&rig, "ann", "/v1/agent/self").await));
+}
