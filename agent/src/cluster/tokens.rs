@@ -16,6 +16,9 @@ use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 /// How long each answer may take: somebody waits.
 const WITHIN: Duration = Duration::from_secs(5);
 
+/// What else servers say of what is no token, or no longer.
+const REFUSALS: [&str; 2] = ["ACL token expired", "ACL token is invalid"];
+
 impl TokenServers for Cluster {
     fn token<'a>(&'a self, secret: &'a Secret) -> BoxFuture<'a, Result<ServersToken, Unresolved>> {
         Box::pin(async move {
@@ -47,14 +50,20 @@ impl Cluster {
             TokenType::Management => Vec::new(),
             TokenType::Client => self.policies(secret, &token).await?,
         };
+        // Servers without access control answer with a token that has no id.
+        let Ok(accessor) = token.accessor_id.parse() else {
+            return Ok(Err(Unresolved::Unknown));
+        };
+        let created = token.create_time.unix_nanos().unwrap_or_default();
         let expires = token.expiration_time.and_then(|time| time.unix_nanos());
         Ok(Ok(ServersToken {
-            accessor: token.accessor_id.parse().unwrap_or_default(),
+            accessor,
             name: token.name,
             token_type,
             // A time before 1970 is none.
             expires: expires.filter(|at| *at > 0).map(Timestamp),
             policies,
+            create_time: Timestamp(created),
             indexes: (token.create_index, token.modify_index),
         }))
     }
@@ -99,10 +108,12 @@ impl Cluster {
 }
 
 fn unresolved(error: &Error) -> Unresolved {
+    let text = error.to_string();
     match error.server_error_kind() {
         Some(ServerErrorKind::PermissionDenied | ServerErrorKind::TokenNotFound) => {
             Unresolved::Unknown
         }
-        Some(_) | None => Unresolved::Unreachable(error.to_string()),
+        Some(_) if REFUSALS.iter().any(|words| text.contains(words)) => Unresolved::Unknown,
+        Some(_) | None => Unresolved::Unreachable(text),
     }
 }

@@ -235,7 +235,6 @@ pub(crate) fn router_of(api: Api) -> Router {
         .into_router()
         .method_not_allowed_fallback(async || ApiError::method())
         .fallback(missing::answer)
-        .layer(from_fn_with_state(api.clone(), access::identify))
         .layer(from_fn_with_state(guard, guard::guard))
         .layer(from_fn(compress::compress))
         .with_state(api)

@@ -40,16 +40,17 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Answer {
     let id: AllocId = uuid("alloc", &id)?;
+    let mut reader = None;
     let of_node = api.settings.secret.allows(id, access::of_node(&headers));
     if !of_node {
         let find = move |view: View<'_>| need::of_alloc(view, id);
         let namespace = api.agent_handle.ask(find).await?;
         let namespace = namespace.unwrap_or_else(|| "*".to_owned());
-        let reads_files = params
-            .principal
-            .may_one_of(&namespace, &[Capability::ReadFs]);
+        let principal = api.sender(&headers).await?;
+        let reads_files = principal.may_one_of(&namespace, &[Capability::ReadFs]);
         // Where nobody needs a token, this one is needed all the same.
-        access::require(params.principal.token().is_some() && reads_files)?;
+        access::require(principal.token().is_some() && reads_files)?;
+        reader = Some(principal);
     }
     let Some(source) = api
         .agent_handle
@@ -95,9 +96,9 @@ pub(super) async fn get(
     let mut response = Response::new(Body::from_stream(stream));
     let kind = HeaderValue::from_static("application/octet-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(match of_node {
-        true => response,
-        false => access::bounded(&api, &params.principal, response),
+    Ok(match reader {
+        None => response,
+        Some(principal) => access::bounded(&api, &principal, response),
     })
 }
 

@@ -40,13 +40,9 @@ pub(crate) struct Directory {
 /// What is known of a secret.
 struct Found {
     token: Option<Arc<AclTokenRecord>>,
-    policies: Vec<Text>,
-}
-
-/// The text of a policy.
-struct Text {
-    version: Version,
-    rules: Arc<str>,
+    policies: Vec<Version>,
+    /// Whether servers said it.
+    of_servers: bool,
 }
 
 impl Directory {
@@ -98,7 +94,12 @@ impl Directory {
             Some((given, _)) => Secret::Token(given.clone()),
             None => Secret::None,
         };
-        match self.find(agent_handle, &secret).await {
+        // Servers know nothing of what this node gave.
+        let found = match known.of_servers {
+            true => self.find(agent_handle, &secret).await,
+            false => self.own(agent_handle, &secret).await?.ok_or_else(unknown),
+        };
+        match found {
             Ok(found) => Ok(known.is_same(&grant(secret, found))),
             Err(error) if error.status == StatusCode::FORBIDDEN => Ok(false),
             Err(error) => Err(error),
@@ -112,14 +113,7 @@ impl Directory {
 
     /// A token of the node itself, or of its cluster.
     async fn find(&self, agent_handle: &AgentHandle, secret: &Secret) -> Result<Found, ApiError> {
-        let (digest, now) = match secret {
-            Secret::Invalid => return Err(unknown()),
-            Secret::None => (None, times::now()),
-            Secret::Token(given) => (Some(given.digest), times::now()),
-        };
-        let own = agent_handle
-            .ask(move |view| found(view, digest, now))
-            .await?;
+        let own = self.own(agent_handle, secret).await?;
         match (own, secret, &self.servers) {
             (Some(found), _, _) => Ok(found),
             (None, Secret::Token(given), Some(servers)) => {
@@ -129,12 +123,25 @@ impl Directory {
         }
     }
 
-    fn rights(&self, policies: &[Text]) -> Arc<Rights> {
-        let key: Vec<_> = (policies.iter())
-            .map(|policy| policy.version.clone())
-            .collect();
+    /// What the core knows.
+    async fn own(
+        &self,
+        agent_handle: &AgentHandle,
+        secret: &Secret,
+    ) -> Result<Option<Found>, ApiError> {
+        let digest = match secret {
+            Secret::Invalid => return Ok(None),
+            Secret::None => None,
+            Secret::Token(given) => Some(given.digest),
+        };
+        let now = times::now();
+        let found = agent_handle.ask(move |view| found(view, digest, now));
+        Ok(found.await?)
+    }
+
+    fn rights(&self, policies: &[Version]) -> Arc<Rights> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rights) = kept.get(&key) {
+        if let Some(rights) = kept.get(policies) {
             return rights.clone();
         }
         if kept.len() >= MOST_KEPT {
@@ -144,7 +151,7 @@ impl Directory {
         // Of a policy that cannot be read nobody knows what it forbids.
         let rights = read.map_or_else(Rights::none, |read| Rights::of(&read));
         let rights = Arc::new(rights);
-        kept.insert(key, rights.clone());
+        kept.insert(policies.to_vec(), rights.clone());
         rights
     }
 }
@@ -154,35 +161,33 @@ fn grant(secret: Secret, found: Found) -> Grant {
         Secret::Token(given) => Some(given),
         Secret::None | Secret::Invalid => None,
     };
-    let policies = found.policies.into_iter().map(|policy| policy.version);
     Grant {
         token: given.zip(found.token),
-        policies: policies.collect(),
+        policies: found.policies,
+        of_servers: found.of_servers,
     }
 }
 
 impl Found {
     fn of_servers(said: &Said) -> Found {
-        let policies = said.policies.iter().map(|policy| Text {
-            version: Version {
-                name: policy.name.clone(),
-                index: policy.index,
-                of_servers: true,
-            },
+        let policies = said.policies.iter().map(|policy| Version {
+            name: policy.name.clone(),
+            index: policy.index,
             rules: policy.rules.clone(),
         });
         Found {
             token: Some(said.record.clone()),
             policies: policies.collect(),
+            of_servers: true,
         }
     }
 }
 
 /// What a policy says, unless it cannot be read, since another version of the agent took it in.
-fn read(text: &Text) -> Option<Policy> {
-    let read = Policy::parse(&text.rules);
+fn read(policy: &Version) -> Option<Policy> {
+    let read = Policy::parse(&policy.rules);
     if let Err(why) = &read {
-        tracing::warn!(policy = %text.version.name, %why, "a policy cannot be read: whoever has it may do nothing");
+        tracing::warn!(policy = %policy.name, %why, "a policy cannot be read: whoever has it may do nothing");
     }
     read.ok()
 }
@@ -200,34 +205,32 @@ fn found(view: View<'_>, secret: Option<SecretDigest>, now: Timestamp) -> Option
         }
     };
     let policies = match &token {
-        None => text_of(view, ANONYMOUS).into_iter().collect(),
+        None => policy_of(view, ANONYMOUS).into_iter().collect(),
         Some(record) => {
             let names = record.token.policies.iter();
-            names.filter_map(|name| text_of(view, name)).collect()
+            names.filter_map(|name| policy_of(view, name)).collect()
         }
     };
-    Some(Found { token, policies })
+    Some(Found {
+        token,
+        policies,
+        of_servers: false,
+    })
 }
 
 /// The policy of a name: somebody's, or one that is ready from the start.
-fn text_of(view: View<'_>, name: &str) -> Option<Text> {
+fn policy_of(view: View<'_>, name: &str) -> Option<Version> {
     if let Some(record) = view.acl_policies().get(name) {
-        return Some(Text {
-            version: Version {
-                name: record.policy.name.clone(),
-                index: record.modify_index,
-                of_servers: false,
-            },
+        return Some(Version {
+            name: record.policy.name.clone(),
+            index: record.modify_index,
             rules: record.policy.rules.clone(),
         });
     }
     let ready = ready::named(name)?;
-    Some(Text {
-        version: Version {
-            name: ready.name.into(),
-            index: 0,
-            of_servers: false,
-        },
+    Some(Version {
+        name: ready.name.into(),
+        index: 0,
         rules: ready.rules.into(),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Without `acl { enabled = true }` everybody may do everything. With it, each request is asked three questions:
 //!
-//! 1. [`identify`]: whose is it? The token of its headers is looked up by its digest ([`directory`]), in a cluster also
+//! 1. [`identify`]: whose is it? (Where that matters: whether the agent is well, everybody may know.) The token of its headers is looked up by its digest ([`directory`]), in a cluster also
 //!    at its servers ([`servers`]); who has none is anonymous. Whoever comes over the unix socket is the agent's own user, and needs none.
 //! 2. [`check`]: may they do that? Each route says what it needs where it is made ([`routes`], [`need`]).
 //! 3. What may they see? Lists ask the [`Principal`] about each namespace (`Params::includes`), and handlers whose
@@ -23,6 +23,7 @@ mod token;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -39,29 +40,31 @@ use super::errors::ApiError;
 use super::serve::Transport;
 use need::{Asked, Need};
 
-/// Whose a request is, or why nobody knows.
-#[derive(Clone)]
-struct Identified(Result<Principal, ApiError>);
-
-/// Finds out whose a request is. Whether that matters, its route knows.
-pub(super) async fn identify(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let transport = request.extensions().get::<Transport>().copied();
-    let identified = match transport.unwrap_or_default() {
+/// Finds out whose a request is.
+///
+/// # Errors
+/// Nobody knows.
+async fn identify(
+    api: &Api,
+    transport: Transport,
+    headers: &HeaderMap,
+) -> Result<Principal, ApiError> {
+    match transport {
         Transport::Local => Ok(Principal::unlimited()),
-        Transport::Network => {
-            let secret = token::of_headers(request.headers());
-            api.directory.identify(&api.agent_handle, secret).await
-        }
-    };
-    let extensions = request.extensions_mut();
-    if let Ok(principal) = &identified {
-        extensions.insert(principal.clone());
+        Transport::Network => api.sender(headers).await,
     }
-    extensions.insert(Identified(identified));
-    next.run(request).await
 }
 
 impl Api {
+    /// Who sends a request with these headers over the network.
+    ///
+    /// # Errors
+    /// Nobody knows.
+    pub(super) async fn sender(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
+        let secret = token::of_headers(headers);
+        self.directory.identify(&self.agent_handle, secret).await
+    }
+
     /// Who sends a token within a websocket; whoever needs none stays who they are.
     pub(super) async fn sender_of(
         &self,
@@ -79,7 +82,7 @@ impl Api {
 /// Lets a request pass to its handler if its principal has what the route needs.
 async fn check(
     State(guarded): State<Arc<routes::Guarded>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let need = guarded.needs.of(request.method());
@@ -97,14 +100,15 @@ async fn check(
     {
         return next.run(request).await;
     }
-    let principal = match request.extensions().get::<Identified>() {
-        Some(Identified(Ok(principal))) => principal.clone(),
-        Some(Identified(Err(error))) => return error.clone().into_response(),
-        None => return ApiError::denied().into_response(),
+    let transport = request.extensions().get().copied().unwrap_or_default();
+    let principal = match identify(&guarded.api, transport, request.headers()).await {
+        Ok(principal) => principal,
+        Err(error) => return error.into_response(),
     };
     if let Err(error) = need.check(&guarded.api, &principal, &asked).await {
         return error.into_response();
     }
+    request.extensions_mut().insert(principal.clone());
     let response = next.run(request).await;
     revocation::bounded(&guarded.api, &principal, response)
 }

@@ -31,6 +31,8 @@ pub(super) struct Grant {
     pub(super) token: Option<(Given, Arc<AclTokenRecord>)>,
     /// Its policies.
     pub(super) policies: Vec<Version>,
+    /// Whether servers said it.
+    pub(super) of_servers: bool,
 }
 
 /// A policy as it was at some time.
@@ -40,8 +42,8 @@ pub(super) struct Version {
     pub(super) name: Arc<str>,
     /// The index at which it was last changed; 0 for one that is ready from the start.
     pub(super) index: u64,
-    /// Whether it is one of the cluster's.
-    pub(super) of_servers: bool,
+    /// Its text: a cluster that is made anew counts from the beginning.
+    pub(super) rules: Arc<str>,
 }
 
 impl Grant {
@@ -60,6 +62,7 @@ impl Default for Principal {
         let nobody = Grant {
             token: None,
             policies: Vec::new(),
+            of_servers: false,
         };
         Principal::new(Arc::new(Rights::none()), nobody)
     }

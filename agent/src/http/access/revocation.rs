@@ -46,15 +46,15 @@ impl Principal {
         let mut changes = api.agent_handle.index();
         loop {
             changes.borrow_and_update();
-            match self.is_current(api).await {
-                Ok(true) => {}
+            let of_servers = api.directory.lasts().unwrap_or(LONGEST);
+            let lasts = match self.is_current(api).await {
+                Ok(true) => self.lasts().min(of_servers.max(PAUSE)),
                 Ok(false) => return,
-                // The agent ends, and so does everything.
-                Err(_) => return std::future::pending().await,
-            }
+                // Nobody says it now; if the agent ends, so does everything.
+                Err(_) => PAUSE,
+            };
             let asked = Instant::now();
-            let lasts = api.directory.lasts().unwrap_or(LONGEST);
-            match timeout(self.lasts().min(lasts), changes.changed()).await {
+            match timeout(lasts, changes.changed()).await {
                 Ok(Ok(())) => sleep_until(asked + PAUSE).await,
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) => {}
@@ -78,7 +78,7 @@ pub(in crate::http) fn bounded(api: &Api, principal: &Principal, response: Respo
             let mut pieces = pieces?;
             match pieces.next().await {
                 Some(piece) => Some((piece, Some(pieces))),
-                None if pieces.is_stopped() => Some((Err(broken_off()), None)),
+                None if pieces.take_result().is_some() => Some((Err(broken_off()), None)),
                 None => None,
             }
         });

@@ -24,8 +24,11 @@ use crate::times;
 
 /// How many tokens are kept.
 const MOST_KEPT: usize = 1_000;
-/// How many are asked for at once: whoever invents tokens keeps servers from nothing.
+/// How many are asked for at once, of those that are known and of others: whoever invents tokens keeps servers from
+/// nothing, and nobody else from asking.
 const AT_ONCE: usize = 8;
+/// How long nobody asks again after no server answered.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Who knows the tokens of a cluster.
 pub trait TokenServers: fmt::Debug + Send + Sync {
@@ -46,6 +49,8 @@ pub struct ServersToken {
     pub expires: Option<Timestamp>,
     /// Its policies, those of its roles among them.
     pub policies: Vec<ServersPolicy>,
+    /// When it was made.
+    pub create_time: Timestamp,
     /// The cluster's index of its making and of its last change.
     pub indexes: (u64, u64),
 }
@@ -76,14 +81,18 @@ pub(crate) struct Servers {
     servers: Arc<dyn TokenServers>,
     /// How long what they say counts.
     lasts: Duration,
-    turns: Semaphore,
+    turns_of_known: Semaphore,
+    turns_of_others: Semaphore,
     kept: Mutex<BTreeMap<SecretDigest, Kept>>,
+    /// Until when nobody asks, because no server answered.
+    silent_until: Mutex<Option<Instant>>,
 }
 
-/// What servers said, and when.
+/// What servers said, and when they were asked for it.
 #[derive(Clone, Debug)]
 struct Kept {
-    said: Arc<Said>,
+    /// None of what is a token no more.
+    said: Option<Arc<Said>>,
     at: Instant,
 }
 
@@ -99,8 +108,10 @@ impl Servers {
         Servers {
             servers,
             lasts,
-            turns: Semaphore::new(AT_ONCE),
+            turns_of_known: Semaphore::new(AT_ONCE),
+            turns_of_others: Semaphore::new(AT_ONCE),
             kept: Mutex::default(),
+            silent_until: Mutex::default(),
         }
     }
 
@@ -114,69 +125,121 @@ impl Servers {
     /// # Errors
     /// It is no token, or one that expired; or nobody says it.
     pub(super) async fn find(&self, given: &Given) -> Result<Arc<Said>, ApiError> {
+        // Other texts are no tokens of people.
+        if given.text.expose().parse::<AccessorId>().is_err() {
+            return Err(unknown());
+        }
         if let Some(said) = self.fresh(given) {
             return current(said);
         }
-        let _turn = self.turns.acquire().await;
+        let turns = match self.last_word(given) {
+            Some(_) => &self.turns_of_known,
+            None => &self.turns_of_others,
+        };
+        let _turn = turns.acquire().await;
         // Somebody may have asked meanwhile.
         if let Some(said) = self.fresh(given) {
             return current(said);
         }
+        if self.is_silent() {
+            return self.without_servers(given, "none answered a moment ago");
+        }
+        let asked = Instant::now();
         match self.servers.token(&given.text).await {
-            Ok(token) => current(self.keep(given, token)),
+            Ok(token) => current(self.keep(given, token, asked)),
             Err(Unresolved::Unknown) => {
-                self.kept().remove(&given.digest);
+                self.forget(given, asked);
                 Err(unknown())
             }
             Err(Unresolved::Unreachable(why)) => {
-                let known = self.kept().get(&given.digest).cloned();
-                let words =
-                    || format!("the servers of the cluster do not say whose this token is: {why}");
-                let failed = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words());
-                current(known.ok_or_else(failed)?.said)
+                *self.silent_until() = Some(Instant::now() + SILENCE);
+                self.without_servers(given, &why)
             }
         }
+    }
+
+    /// What counts while no server answers.
+    fn without_servers(&self, given: &Given, why: &str) -> Result<Arc<Said>, ApiError> {
+        let words = || format!("the servers of the cluster do not say whose this token is: {why}");
+        let failed = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words());
+        current(self.last_word(given).ok_or_else(failed)?)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent_until()
+            .is_some_and(|until| until > Instant::now())
+    }
+
+    fn last_word(&self, given: &Given) -> Option<Arc<Said>> {
+        self.kept().get(&given.digest)?.said.clone()
     }
 
     fn fresh(&self, given: &Given) -> Option<Arc<Said>> {
         let kept = self.kept();
         let kept = kept.get(&given.digest)?;
-        (kept.at.elapsed() < self.lasts).then(|| kept.said.clone())
+        let is_fresh = kept.at.elapsed() < self.lasts;
+        kept.said.clone().filter(|_| is_fresh)
     }
 
-    fn keep(&self, given: &Given, token: ServersToken) -> Arc<Said> {
-        let (create_index, modify_index) = token.indexes;
-        let policies = token.policies.iter().map(|policy| policy.name.clone());
-        let said = Arc::new(Said {
-            record: Arc::new(AclTokenRecord {
-                token: AclToken {
-                    accessor: token.accessor,
-                    digest: given.digest,
-                    name: token.name,
-                    token_type: token.token_type,
-                    policies: policies.collect(),
-                    create_time: Timestamp::default(),
-                    expires: token.expires,
-                },
-                create_index,
-                modify_index,
-            }),
-            policies: token.policies,
-        });
-        let at = Instant::now();
+    fn keep(&self, given: &Given, token: ServersToken, at: Instant) -> Arc<Said> {
+        let said = Arc::new(Said::of(given, token));
         let mut kept = self.kept();
-        if kept.len() >= MOST_KEPT {
+        if kept.len() >= MOST_KEPT && !kept.contains_key(&given.digest) {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.at);
             let oldest = oldest.map(|(digest, _)| *digest);
             oldest.and_then(|digest| kept.remove(&digest));
         }
-        let said_now = said.clone();
-        kept.insert(given.digest, Kept { said, at });
-        said_now
+        let known = kept.entry(given.digest).or_insert(Kept { said: None, at });
+        // An answer that comes late takes nothing back.
+        if known.at <= at {
+            *known = Kept {
+                said: Some(said.clone()),
+                at,
+            };
+        }
+        said
+    }
+
+    /// It is a token no more.
+    fn forget(&self, given: &Given, at: Instant) {
+        if let Some(known) = self.kept().get_mut(&given.digest)
+            && known.at <= at
+        {
+            *known = Kept { said: None, at };
+        }
+    }
+
+    fn silent_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        let silent = self.silent_until.lock();
+        silent.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<SecretDigest, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Said {
+    fn of(given: &Given, token: ServersToken) -> Said {
+        let (create_index, modify_index) = token.indexes;
+        let policies = token.policies.iter().map(|policy| policy.name.clone());
+        let record = AclTokenRecord {
+            token: AclToken {
+                accessor: token.accessor,
+                digest: given.digest,
+                name: token.name,
+                token_type: token.token_type,
+                policies: policies.collect(),
+                create_time: token.create_time,
+                expires: token.expires,
+            },
+            create_index,
+            modify_index,
+        };
+        Said {
+            record: Arc::new(record),
+            policies: token.policies,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::super::Principal;
+use super::super::{Principal, bounded};
 use super::{alloc_of, ask, bootstrapped, get, is_denied, token, with_team};
 use crate::http::{Limits, Listeners, LocalSocket};
 use crate::testing::Rig;
@@ -125,4 +125,16 @@ async fn agent_without_access_control_asks_nobody() {
     );
     let body = response.await.unwrap().into_body().collect().await.unwrap();
     assert!(String::from_utf8_lossy(&body.to_bytes()).contains("\"ACL\":{\"Enabled\":false}"));
+}
+
+/// An answer that comes in pieces ends as it ends for whoever needs no token.
+#[tokio::test]
+async fn answer_in_pieces_ends_well() {
+    let (rig, _) = bootstrapped().await;
+    let pieces = ["one ", "two"].map(Ok::<_, std::io::Error>);
+    let body = axum::body::Body::from_stream(futures::stream::iter(pieces));
+    let response = axum::response::Response::new(body);
+    let bounded = bounded(&rig.api, &Principal::default(), response);
+    let body = axum::body::to_bytes(bounded.into_body(), 100).await;
+    assert_eq!(body.unwrap(), "one two");
 }

@@ -15,6 +15,11 @@ use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 use crate::testing::Rig;
 use crate::times;
 
+const ANN: &str = "00000000-0000-4000-8000-00000000000a";
+const BOB: &str = "00000000-0000-4000-8000-00000000000b";
+const EVE: &str = "00000000-0000-4000-8000-00000000000e";
+const ROOT: &str = "00000000-0000-4000-8000-00000000000f";
+
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Servers that say what they are told to.
@@ -42,9 +47,9 @@ impl TokenServers for Script {
 impl Script {
     fn new() -> Arc<Script> {
         let script = Script::default();
-        script.put("ann", reader(1));
+        script.put(ANN, reader(1));
         script.put(
-            "root",
+            ROOT,
             ServersToken {
                 token_type: TokenType::Management,
                 ..ServersToken::default()
@@ -83,15 +88,44 @@ fn reader(index: u64) -> ServersToken {
 async fn token_of_the_cluster_may_what_its_policies_say() {
     let servers = Script::new();
     let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
-    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
-    assert!(is_denied(get(&rig, "ann", "/v1/jobs").await));
-    assert_eq!(get(&rig, "root", "/v1/jobs").await.0, 200);
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
+    assert!(is_denied(get(&rig, ANN, "/v1/jobs").await));
+    assert_eq!(get(&rig, ROOT, "/v1/jobs").await.0, 200);
     let unknown = (403, "ACL token not found".to_owned());
-    assert_eq!(get(&rig, "eve", "/v1/nodes").await, unknown);
+    assert_eq!(get(&rig, EVE, "/v1/nodes").await, unknown);
     assert!(is_denied(get(&rig, "", "/v1/nodes").await));
-    let (_, own) = get(&rig, "ann", "/v1/acl/token/self").await;
+    let (_, own) = get(&rig, ANN, "/v1/acl/token/self").await;
     let own: Value = serde_json::from_str(&own).unwrap();
     assert_eq!(own["Policies"], json!(["reader"]));
+}
+
+/// Nothing but a UUID is a token: servers are not even asked.
+#[tokio::test]
+async fn text_that_is_no_token_is_not_shown_to_servers() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    assert_eq!(get(&rig, "nonsense", "/v1/nodes").await.0, 403);
+    assert_eq!(get(&rig, EVE, "/v1/agent/health").await.0, 200);
+    assert_eq!(servers.asked(), 0);
+}
+
+/// What this node gave is over without servers, too.
+#[tokio::test]
+async fn token_of_the_node_that_is_deleted_is_revoked_while_no_server_answers() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    let asked = json!({ "Name": "own", "Type": "management" });
+    let (_, made) = ask(&rig, ROOT, "PUT", "/v1/acl/token", &asked).await;
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    let mut headers = axum::http::HeaderMap::new();
+    headers.insert("x-nomad-token", text("SecretID").parse().unwrap());
+    let own = rig.api.sender(&headers).await.unwrap();
+    assert!(own.is_current(&rig.api).await.unwrap());
+    servers.fall_silent();
+    let path = format!("/v1/acl/token/{}", text("AccessorID"));
+    assert_eq!(ask(&rig, ROOT, "DELETE", &path, &json!({})).await.0, 200);
+    own.revoked(&rig.api).await;
 }
 
 #[tokio::test]
@@ -99,12 +133,12 @@ async fn what_servers_said_is_kept_for_a_while() {
     let servers = Script::new();
     let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
     for _ in 0..3 {
-        assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+        assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
     }
     assert_eq!(servers.asked(), 1);
     // Whoever is unknown is asked for each time: the token may have been made just now.
     for _ in 0..2 {
-        assert_eq!(get(&rig, "eve", "/v1/nodes").await.0, 403);
+        assert_eq!(get(&rig, EVE, "/v1/nodes").await.0, 403);
     }
     assert_eq!(servers.asked(), 3);
 }
@@ -113,14 +147,14 @@ async fn what_servers_said_is_kept_for_a_while() {
 async fn policy_that_changes_at_the_servers_changes_what_may_be_done() {
     let servers = Script::new();
     let rig = Rig::start_in_cluster(servers.clone(), Duration::ZERO).await;
-    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
     let mut changed = reader(2);
     changed.policies[0].rules = "agent {\n policy = \"read\"\n}".into();
-    servers.put("ann", changed);
-    assert!(is_denied(get(&rig, "ann", "/v1/nodes").await));
-    assert_eq!(get(&rig, "ann", "/v1/agent/self").await.0, 200);
+    servers.put(ANN, changed);
+    assert!(is_denied(get(&rig, ANN, "/v1/nodes").await));
+    assert_eq!(get(&rig, ANN, "/v1/agent/self").await.0, 200);
     servers.tokens.lock().unwrap().clear();
-    assert_eq!(get(&rig, "ann", "/v1/agent/self").await.0, 403);
+    assert_eq!(get(&rig, ANN, "/v1/agent/self").await.0, 403);
 }
 
 /// Whoever was known is, until the token expires; whoever was not has to wait.
@@ -131,16 +165,16 @@ async fn last_word_of_servers_counts_while_none_answers() {
         expires: Some(Timestamp(times::now().0 + 200_000_000)),
         ..reader(1)
     };
-    servers.put("bob", expired);
+    servers.put(BOB, expired);
     let rig = Rig::start_in_cluster(servers.clone(), Duration::ZERO).await;
-    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
-    get(&rig, "bob", "/v1/nodes").await;
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
+    get(&rig, BOB, "/v1/nodes").await;
     servers.fall_silent();
-    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
-    let (status, words) = get(&rig, "root", "/v1/nodes").await;
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
+    let (status, words) = get(&rig, ROOT, "/v1/nodes").await;
     assert_eq!(status, 503);
-    assert!(words.contains("no servers"), "{words}");
-    while get(&rig, "bob", "/v1/nodes").await.0 == 200 {
+    assert!(words.contains("do not say whose this token is"), "{words}");
+    while get(&rig, BOB, "/v1/nodes").await.0 == 200 {
         tokio::task::yield_now().await;
     }
 }
@@ -151,14 +185,14 @@ async fn policy_of_the_cluster_is_not_one_of_the_node() {
     let servers = Script::new();
     let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
     let policy = json!({ "Name": "reader", "Rules": "agent {\n policy = \"read\"\n}" });
-    let made = ask(&rig, "root", "PUT", "/v1/acl/policy/reader", &policy).await;
+    let made = ask(&rig, ROOT, "PUT", "/v1/acl/policy/reader", &policy).await;
     assert_eq!(made.0, 200, "{}", made.1);
     let asked = json!({ "Name": "own", "Type": "client", "Policies": ["reader"] });
-    let (_, made) = ask(&rig, "root", "PUT", "/v1/acl/token", &asked).await;
+    let (_, made) = ask(&rig, ROOT, "PUT", "/v1/acl/token", &asked).await;
     let made: Value = serde_json::from_str(&made).unwrap();
     let own = made["SecretID"].as_str().unwrap();
     assert_eq!(get(&rig, own, "/v1/agent/self").await.0, 200);
     assert!(is_denied(get(&rig, own, "/v1/nodes").await));
-    assert_eq!(get(&rig, "ann", "/v1/nodes").await.0, 200);
-    assert!(is_denied(get(&rig, "ann", "/v1/agent/self").await));
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
+    assert!(is_denied(get(&rig, ANN, "/v1/agent/self").await));
 }
