@@ -183,6 +183,11 @@ const MOST_COPIES: u32 = 10_000;
 /// Whether somebody may run a job: in its namespace, with its volumes.
 pub(super) fn check_rights(principal: &Principal, job: &Job) -> Result<(), ApiError> {
     principal.require(&job.namespace, Capability::SubmitJob)?;
+    check_volumes(principal, job)
+}
+
+/// Whether somebody may mount the host volumes of a job.
+pub(super) fn check_volumes(principal: &Principal, job: &Job) -> Result<(), ApiError> {
     for group in &job.task_groups {
         let copies = u32::try_from(group.wanted()).unwrap_or(0);
         for volume in group.volumes.values().filter(|it| it.kind == "host") {

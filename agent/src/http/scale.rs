@@ -6,6 +6,7 @@ use axum::extract::{Path, Request, State};
 use drover_core::agent::requests::ScaleJob;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
+use drover_core::model::job::Job;
 use drover_core::model::scaling::{MAX_MESSAGE, MAX_META};
 use drover_core::model::value::Value;
 use drover_core::store::record::JobRecord;
@@ -70,6 +71,17 @@ pub(super) async fn scale(api: &Api, params: &Params, job: JobKey, request: Requ
     if meta.len() > MAX_META {
         let words = format!("the meta is larger than {MAX_META} bytes");
         return Err(ApiError::bad(words));
+    }
+    let (known, name, count) = (job.clone(), asked.target.group.clone(), asked.count);
+    let scaled = api.agent_handle.ask(move |view| {
+        let mut job = Job::clone(&view.job(&known)?.job);
+        let group = job.task_groups.iter_mut().find(|it| it.name == name)?;
+        group.count = count.or(group.count);
+        Some(job)
+    });
+    // More copies may mount volumes of their own.
+    if let Some(scaled) = scaled.await? {
+        jobs::check_volumes(&params.principal, &scaled)?;
     }
     let asked = ScaleJob {
         job,

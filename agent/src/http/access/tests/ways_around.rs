@@ -63,3 +63,25 @@ async fn directory_is_registered_by_whom_the_node_is() {
     let asked = ask(&rig, &operator, "PUT", path, &volume).await;
     assert_eq!(asked.0, 400, "{}", asked.1);
 }
+
+/// Each copy may have a volume of its own, which not everybody may mount.
+#[tokio::test]
+async fn scaled_job_mounts_the_host_volumes_that_its_token_may() {
+    let (rig, management) = bootstrapped().await;
+    let rules = format!(
+        "{WRITES}\nhost_volume \"*\" {{\n policy = \"write\"\n}}\n\
+         host_volume \"data[1]\" {{\n policy = \"deny\"\n}}"
+    );
+    let (writer, _) = token(&rig, &management, "writer", &rules).await;
+    let mut mounts = job("web", "service", None);
+    let volume = json!({ "Name": "v", "Type": "host", "Source": "data", "PerAlloc": true });
+    mounts["TaskGroups"][0]["Volumes"] = json!({ "v": volume });
+    let made = ask(&rig, &writer, "PUT", "/v1/jobs", &json!({ "Job": mounts })).await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let to = |count: u32| json!({ "Count": count, "Target": { "Group": "g" } });
+    let scaled = ask(&rig, &writer, "PUT", "/v1/job/web/scale", &to(2)).await;
+    assert!(is_denied(scaled.clone()), "{scaled:?}");
+    let scaled = ask(&rig, &management, "PUT", "/v1/job/web/scale", &to(2)).await;
+    // Its roll-out is what is in the way then.
+    assert!(!is_denied(scaled.clone()), "{scaled:?}");
+}
