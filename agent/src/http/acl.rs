@@ -4,7 +4,7 @@
 //! may call what here is said where all routes say it.
 
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use drover_core::agent::View;
 use drover_core::agent::requests::{
     ApplyAclPolicy, BootstrapAcl, CreateAclToken, DeleteAclPolicy, DeleteAclToken, UpdateAclToken,
@@ -12,6 +12,7 @@ use drover_core::agent::requests::{
 use drover_core::effect::Reply;
 use drover_core::ids::AccessorId;
 use drover_core::model::acl::{AclPolicy, AclToken, SecretDigest};
+use drover_core::time::Span;
 use drover_io_real::facts;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -42,15 +43,10 @@ fn policies(view: View<'_>) -> Vec<AclPolicyDto> {
     all
 }
 
-/// The names of policies that the caller has, if it may not see all.
-fn own_policies(params: &Params) -> Option<Vec<String>> {
-    params.caller_policies()
-}
-
 pub(super) async fn list_policies(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
     let seen = blocking_query(&api, &params, move |view| {
-        let own = own_policies(&asked);
+        let own = asked.caller_policies();
         let wanted = policies(view).into_iter().map(|policy| policy.stub);
         let wanted = wanted.filter(|stub| {
             let visible = own.as_ref().is_none_or(|own| own.contains(&stub.name));
@@ -68,7 +64,7 @@ pub(super) async fn one_policy(
     Path(name): Path<String>,
     params: Params,
 ) -> Answer {
-    let own = own_policies(&params);
+    let own = params.caller_policies();
     if own.is_some_and(|own| !own.contains(&name)) {
         return Err(ApiError::denied());
     }
@@ -96,12 +92,12 @@ pub(super) async fn put_policy(
     asked.stub.name = name;
     let policy: AclPolicy = asked.asked().map_err(ApiError::bad)?;
     Policy::parse(&policy.rules).map_err(|why| ApiError::bad(why.to_string()))?;
-    done(api.agent_handle.request(ApplyAclPolicy { policy }).await?)
+    answer::done(api.agent_handle.request(ApplyAclPolicy { policy }).await?)
 }
 
 pub(super) async fn delete_policy(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     let name = name.into();
-    done(api.agent_handle.request(DeleteAclPolicy { name }).await?)
+    answer::done(api.agent_handle.request(DeleteAclPolicy { name }).await?)
 }
 
 pub(super) async fn list_tokens(State(api): State<Api>, params: Params) -> Answer {
@@ -183,14 +179,10 @@ pub(super) async fn create_token(
     let expires = asked.expires(now).map_err(ApiError::bad)?;
     if let Some(at) = expires {
         let (least, most) = api.settings.token_times();
-        let span = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
+        let span = Span(at.0.saturating_sub(now.0));
         if span < least || span > most {
-            let shown =
-                |nanos: u64| drover_core::time::Span(i64::try_from(nanos).unwrap_or(i64::MAX));
             let words = format!(
-                "a token that expires lasts {} to {}: see token_min_expiration_ttl and token_max_expiration_ttl",
-                shown(least),
-                shown(most),
+                "a token that expires lasts {least} to {most}: see token_min_expiration_ttl and token_max_expiration_ttl"
             );
             return Err(ApiError::bad(words));
         }
@@ -240,7 +232,7 @@ pub(super) async fn update_token(
 
 pub(super) async fn delete_token(State(api): State<Api>, Path(accessor): Path<String>) -> Answer {
     let accessor = read_accessor(&accessor)?;
-    done(
+    answer::done(
         api.agent_handle
             .request(DeleteAclToken { accessor })
             .await?,
@@ -304,18 +296,6 @@ fn made(params: &Params, reply: Reply, secret: String) -> Answer {
         Reply::AclToken(record) => {
             let shown = AclTokenDto::of(&record, secret);
             answer::written(params, record.modify_index, &shown)
-        }
-        other => Err(ApiError::unexpected(other)),
-    }
-}
-
-fn done(reply: Reply) -> Answer {
-    match reply {
-        Reply::Done { index } => {
-            let mut response = answer::empty()?;
-            let headers = response.headers_mut();
-            headers.insert("x-nomad-index", HeaderValue::from(index));
-            Ok(response)
         }
         other => Err(ApiError::unexpected(other)),
     }

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use drover_core::effect::Reply;
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 
@@ -47,6 +48,17 @@ pub(super) fn written(params: &Params, index: u64, value: &impl Serialize) -> An
 /// An answer without a body.
 pub(super) fn empty() -> Answer {
     Ok(Response::new(Body::empty()))
+}
+
+/// An answer without a body to a change that has nothing to tell but its index.
+pub(super) fn done(reply: Reply) -> Answer {
+    let Reply::Done { index } = reply else {
+        return Err(ApiError::unexpected(reply));
+    };
+    let mut response = empty()?;
+    let headers = response.headers_mut();
+    headers.insert("x-nomad-index", HeaderValue::from(index));
+    Ok(response)
 }
 
 /// The headers of everything that is read from the state. An index of 0 would make clients ask

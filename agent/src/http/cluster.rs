@@ -12,6 +12,7 @@ use super::Api;
 use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::Indexed;
+use super::dto::AclTokenDto;
 use super::errors::ApiError;
 use super::jobs;
 use super::list;
@@ -248,21 +249,7 @@ pub(super) async fn collect(State(api): State<Api>) -> Answer {
 
 /// The token of whoever asks, where nobody needs one.
 pub(super) async fn own_token(params: Params) -> Answer {
-    let value = json!({
-        "AccessorID": "acls-disabled",
-        "SecretID": "",
-        "Name": "ACLs disabled token",
-        "Type": "client",
-        "Policies": null,
-        "Roles": null,
-        "Global": false,
-        "Hash": null,
-        "CreateTime": "0001-01-01T00:00:00Z",
-        "ExpirationTime": null,
-        "ExpirationTTL": "",
-        "CreateIndex": 0,
-        "ModifyIndex": 0,
-    });
+    let value = AclTokenDto::without_secret("acls-disabled", "ACLs disabled token", "client", &[]);
     answer::read(&params, 1, &value)
 }
 

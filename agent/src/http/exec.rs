@@ -197,12 +197,8 @@ pub(super) async fn may_enter(
     };
     let found = api.agent_handle.ask(question).await?;
     let (namespace, on_host) = found.unwrap_or_else(|| ("*".to_owned(), false));
-    let needs = [Capability::AllocExec, Capability::AllocNodeExec];
-    let needs = needs.get(..1 + usize::from(on_host)).unwrap_or(&needs);
-    let mut missing = needs
-        .iter()
-        .filter(|it| !principal.may_one_of(&namespace, &[**it]));
-    access::require(missing.next().is_none())
+    let may = |capability| principal.may_one_of(&namespace, &[capability]);
+    access::require(may(Capability::AllocExec) && (!on_host || may(Capability::AllocNodeExec)))
 }
 
 /// A program that is to run beside a task.

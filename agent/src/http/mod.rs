@@ -90,6 +90,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 
+use drover_core::time::Span;
 use drover_io_real::audit::Auditor;
 use drover_io_real::forward::ForwardCounts;
 use drover_io_real::identity::Issuer;
@@ -161,11 +162,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The shortest and the longest time for which a token that expires may last, in nanoseconds.
-    fn token_times(&self) -> (u64, u64) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    /// The shortest and the longest time for which a token that expires may last.
+    fn token_times(&self) -> (Span, Span) {
+        let span = |time: Duration| Span(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
         let (least, most) = self.acl.expiration;
-        (nanos(least), nanos(most))
+        (span(least), span(most))
     }
 }
 

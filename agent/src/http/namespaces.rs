@@ -1,9 +1,7 @@
 //! Namespaces: `default`, those of the configuration, and those that people make.
 
 use axum::extract::{Path, Request, State};
-use axum::http::HeaderValue;
 use drover_core::agent::requests::{ApplyNamespace, DeleteNamespace};
-use drover_core::effect::Reply;
 
 use super::access::require;
 use super::answer::{self, Answer};
@@ -75,7 +73,7 @@ async fn apply(api: &Api, name: Option<String>, request: Request) -> Answer {
     }
     let namespace = asked.asked().map_err(ApiError::bad)?;
     namespace.check_sizes().map_err(ApiError::bad)?;
-    done(
+    answer::done(
         api.agent_handle
             .request(ApplyNamespace { namespace })
             .await?,
@@ -84,17 +82,5 @@ async fn apply(api: &Api, name: Option<String>, request: Request) -> Answer {
 
 pub(super) async fn delete(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     let name = name.into();
-    done(api.agent_handle.request(DeleteNamespace { name }).await?)
-}
-
-fn done(reply: Reply) -> Answer {
-    match reply {
-        Reply::Done { index } => {
-            let mut response = answer::empty()?;
-            let headers = response.headers_mut();
-            headers.insert("x-nomad-index", HeaderValue::from(index));
-            Ok(response)
-        }
-        other => Err(ApiError::unexpected(other)),
-    }
+    answer::done(api.agent_handle.request(DeleteNamespace { name }).await?)
 }

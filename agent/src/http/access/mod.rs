@@ -2,8 +2,9 @@
 //!
 //! Without `acl { enabled = true }` everybody may do everything. With it, each request is asked three questions:
 //!
-//! 1. [`identify`]: whose is it? (Where that matters: whether the agent is well, everybody may know.) The token of its headers is looked up by its digest ([`directory`]), in a cluster also
-//!    at its servers ([`servers`]); who has none is anonymous. Whoever comes over the unix socket is the agent's own user, and needs none.
+//! 1. [`identify`]: whose is it? The token of its headers is looked up by its digest ([`directory`]), in a cluster also
+//!    at its servers ([`servers`]); who has none is anonymous. Whoever comes over the unix socket is the agent's own
+//!    user, and needs none. Nobody asks where everybody may: whether the agent is well.
 //! 2. [`check`]: may they do that? Each route says what it needs where it is made ([`routes`], [`need`]).
 //! 3. What may they see? Lists ask the [`Principal`] about each namespace (`Params::includes`), and handlers whose
 //!    namespace stands in a body ask for themselves ([`need::Need::InHandler`]).

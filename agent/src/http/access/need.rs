@@ -106,24 +106,18 @@ impl Need {
         if principal.rights().is_management() {
             return Ok(());
         }
-        match self {
-            Need::Each(needs) => {
-                for need in needs {
-                    need.check_one(api, principal, asked).await?;
-                }
-                Ok(())
-            }
-            Need::Of(need) => match need(asked) {
-                Need::Each(needs) => {
-                    for need in needs {
-                        need.check_one(api, principal, asked).await?;
-                    }
-                    Ok(())
-                }
-                need => need.check_one(api, principal, asked).await,
-            },
-            need => need.check_one(api, principal, asked).await,
+        let need = match self {
+            Need::Of(need) => need(asked),
+            need => need,
+        };
+        let needs = match &need {
+            Need::Each(needs) => needs,
+            need => core::slice::from_ref(need),
+        };
+        for need in needs {
+            need.check_one(api, principal, asked).await?;
         }
+        Ok(())
     }
 
     async fn check_one(

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use drover_core::model::acl::{AclPolicy, AclToken, TokenType};
 use drover_core::store::acl::{AclPolicyRecord, AclTokenRecord};
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
+use super::hash;
 use crate::acl::ready::Ready;
 use crate::times;
 
@@ -250,8 +248,3 @@ impl AclTokenDto {
 /// Why a token has no roles.
 pub const NO_ROLES: &str =
     "roles are not supported by this version: give the token the policies themselves";
-
-fn hash(of: &impl Serialize) -> String {
-    let text = serde_json::to_vec(of).unwrap_or_default();
-    BASE64_STANDARD.encode(Sha256::digest(&text))
-}

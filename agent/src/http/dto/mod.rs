@@ -25,6 +25,11 @@ mod variable;
 mod version;
 mod volume;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
 pub use acl::{AclPolicyDto, AclPolicyStub, AclTokenDto, AclTokenStub, NO_ROLES};
 pub(crate) use alloc::how_far;
 pub use alloc::{Alloc, NetworkStatus};
@@ -65,3 +70,9 @@ pub use stats::{
 pub use variable::{VariableDto, VariableStub};
 pub use version::{SubmissionDto, Tagged, Versions};
 pub use volume::{VolumeDto, VolumeStub};
+
+/// Of everything that can be said of something, in base64.
+fn hash(of: &impl Serialize) -> String {
+    let text = serde_json::to_vec(of).unwrap_or_default();
+    BASE64_STANDARD.encode(Sha256::digest(&text))
+}

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use drover_core::model::namespace::{Namespace, NamespaceCapabilities};
 use drover_core::store::namespace::NamespaceRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+
+use super::hash;
 
 /// A namespace, as it is shown and as it is handed in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +50,6 @@ impl NamespaceDto {
     /// What is remembered of it.
     pub fn of(record: &NamespaceRecord) -> NamespaceDto {
         let namespace = &record.namespace;
-        let text = serde_json::to_vec(namespace).unwrap_or_default();
         let capabilities = namespace.capabilities.as_ref();
         NamespaceDto {
             name: namespace.name.to_string(),
@@ -63,7 +61,7 @@ impl NamespaceDto {
                 disabled_network_modes: shown(&it.disabled_network_modes),
             }),
             meta: (!namespace.meta.is_empty()).then(|| namespace.meta.clone()),
-            hash: Some(BASE64_STANDARD.encode(Sha256::digest(&text))),
+            hash: Some(hash(namespace)),
             create_index: record.create_index,
             modify_index: record.modify_index,
             ..NamespaceDto::default()
