@@ -167,6 +167,22 @@ kinds! {
     HalfNetwork = "the network is made by half",
     /// The directory of an allocation takes more than before, or less.
     FillDir = "the directory's size changes",
+    /// A call does not reach the servers.
+    LoseCall = "the call is lost",
+    /// What servers answer does not arrive; what they were asked for is done.
+    LoseReply = "the reply of the servers is lost",
+    /// A server refuses a call.
+    RefuseCall = "the server refuses the call",
+    /// A server answers to something else.
+    OddReply = "the reply answers another call",
+    /// A server knows less than others.
+    ServerBehind = "the server is behind",
+    /// A server does not name all servers.
+    FewServers = "the reply names few servers",
+    /// No call reaches the servers for a while.
+    CutOff = "the node is cut off from its servers",
+    /// The servers do not know the node any more.
+    ForgetNode = "the servers forget the node",
 }
 
 impl Fault {
@@ -197,6 +213,21 @@ impl Fault {
         )
     }
 
+    /// Whether it befalls what a node and the servers of its cluster say to each other.
+    fn is_of_servers(self) -> bool {
+        matches!(
+            self,
+            Fault::LoseCall
+                | Fault::LoseReply
+                | Fault::RefuseCall
+                | Fault::OddReply
+                | Fault::ServerBehind
+                | Fault::FewServers
+                | Fault::CutOff
+                | Fault::ForgetNode
+        )
+    }
+
     /// Whether it has an opportunity at each step, and is rare therefore.
     fn is_rare(self) -> bool {
         matches!(
@@ -212,6 +243,8 @@ impl Fault {
                 | Fault::OddNews
                 | Fault::FlapDevice
                 | Fault::ChangeTemplate
+                | Fault::CutOff
+                | Fault::ForgetNode
         )
     }
 }
@@ -253,17 +286,28 @@ impl Faults {
     /// everything moderately on.
     pub fn swarm(seed: u64) -> Faults {
         let mut dice = Dice::new(seed);
-        let mut faults = Faults {
-            budget: 4 + dice.below(24, "fault budget", "") as u32,
-            ..Faults::default()
-        };
+        let budget = 4 + dice.below(24, "fault budget", "") as u32;
         let machine = dice.below(3, "trouble of the machine", "") == 1;
         let statistics = dice.below(4, "trouble of statistics", "") == 1;
-        for kind in Fault::ALL {
+        let is_in = |kind: Fault| {
+            (machine || !kind.is_of_the_machine())
+                && (statistics || !kind.is_of_statistics())
+                && !kind.is_of_servers()
+        };
+        Faults::some_of(seed, &mut dice, is_in).budget(budget)
+    }
+
+    /// The same of what goes wrong between a node and the servers of its cluster, as often as it may.
+    pub fn of_servers(seed: u64) -> Faults {
+        let mut dice = Dice::new(seed);
+        let budget = 4 + dice.below(40, "budget of servers", "") as u32;
+        Faults::some_of(seed / 2, &mut dice, Fault::is_of_servers).budget(budget)
+    }
+
+    fn some_of(seed: u64, dice: &mut Dice, is_in: impl Fn(Fault) -> bool) -> Faults {
+        let mut faults = Faults::none();
+        for kind in Fault::ALL.iter().filter(|kind| is_in(**kind)) {
             let name = kind.name();
-            if kind.is_of_the_machine() && !machine || kind.is_of_statistics() && !statistics {
-                continue;
-            }
             let weights: &[u16] = match (seed.is_multiple_of(2), kind.is_rare()) {
                 (true, true) => &[0, 0, 2, 5, 20],
                 (true, false) => &[0, 0, 0, 50, 200, 500],

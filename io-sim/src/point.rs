@@ -69,6 +69,16 @@ points! {
     LostAtCrash = "lost at a crash",
     /// Whether an allocation of another node has ended.
     RemoteEnds = "the remote one ends",
+    /// For how long a node is cut off from its servers.
+    CutOffFor = "cut off for",
+    /// Whether servers that forget a node forget its allocations.
+    ForgottenAllocs = "forgotten allocations",
+    /// Why servers refuse a call.
+    Refusal = "refusal",
+    /// How many changes a server is behind.
+    Behind = "behind",
+    /// How many servers a reply names.
+    Names = "names",
     /// Whose device changes.
     Plugin = "plugin",
     /// Which device.

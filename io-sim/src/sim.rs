@@ -13,9 +13,9 @@ use std::sync::Arc;
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input, View};
 use drover_core::claims::resources::Amounts;
-use drover_core::config::Config;
+use drover_core::config::{ClusterConfig, Config};
 use drover_core::effect::{Effect, StoreEffect};
-use drover_core::ids::RequestId;
+use drover_core::ids::{NodeId, RequestId};
 use drover_core::input::ShutdownMode;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::stats::running::Running;
@@ -29,6 +29,7 @@ use crate::inbox::Source;
 use crate::machine::listening;
 use crate::point::Point;
 use crate::search::{Candidate, Scheduler, Search};
+use crate::servers::Servers;
 use crate::sim::replay::Tape;
 use crate::trace::{Column, Trace, Way};
 use crate::world::World;
@@ -96,6 +97,8 @@ pub enum Turn {
     Timer,
     /// A new agent begins.
     Restart,
+    /// The servers of the cluster do something by themselves.
+    Servers,
 }
 
 /// When the agent is really called back that wants to be called at some instant.
@@ -149,6 +152,8 @@ impl Sim {
     pub fn with_resources(seed: u64, config: Config, has: Option<Amounts>) -> Sim {
         let mut world = World::new(seed, config.timeouts);
         world.machine.has = has;
+        world.node_id = config.node.id;
+        world.servers = config.cluster.as_ref().map(|_| Servers::new());
         let checker = Checker::new(&config);
         let mut sim = Sim {
             world,
@@ -352,7 +357,18 @@ impl Sim {
             rank: 0,
             entity: "agent",
         });
-        due.chain(delivery).chain(call).chain(restart)
+        let servers = self.servers_at().filter(|at| *at <= now);
+        let servers = servers.map(|at| Candidate {
+            what: Turn::Servers,
+            at,
+            number: u64::MAX,
+            rank: 0,
+            entity: "servers",
+        });
+        due.chain(delivery)
+            .chain(call)
+            .chain(restart)
+            .chain(servers)
     }
 
     /// Notes when the agent wants to be called back, and when it really is.
@@ -388,10 +404,17 @@ impl Sim {
         let inbox = agent.and_then(|_| self.world.inbox.next_at());
         let call = self.call.map(|call| call.at);
         let later = self.world.later.keys().next().map(|(at, _)| *at);
-        [inbox, call, later, self.restart_at]
+        [inbox, call, later, self.restart_at, self.servers_at()]
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When the servers do something by themselves, by the clock of this machine.
+    fn servers_at(&self) -> Option<Instant> {
+        let at = self.world.servers_deadline()?;
+        let left = Span((at.0 - self.world.elapsed.0).max(0));
+        Some(self.world.at + left)
     }
 
     /// If nothing can happen now, time passes until something can. Returns whether anything can
@@ -406,6 +429,19 @@ impl Sim {
             }
             None => false,
         }
+    }
+
+    /// When something happens next, since the beginning of the world.
+    pub(crate) fn next_since_beginning(&mut self) -> Option<Span> {
+        self.set_call();
+        let left = (self.next_at()? - self.world.at).0.max(0);
+        Some(Span(self.world.elapsed.0 + left))
+    }
+
+    /// Nothing happened here until so long after the beginning.
+    pub(crate) fn catch_up(&mut self, elapsed: Span) {
+        let left = Span((elapsed.0 - self.world.elapsed.0).max(0));
+        self.world.advance(self.world.at + left);
     }
 
     /// What the world has in store for the agent, in time from now.
@@ -436,6 +472,10 @@ impl Sim {
             Turn::World(at, number) => {
                 self.world.act((at, number));
                 self.broken()
+            }
+            Turn::Servers => {
+                self.world.servers_go_on();
+                Ok(())
             }
             Turn::Restart => self.restart(),
             Turn::Timer => self.deliver(None),
@@ -574,6 +614,17 @@ fn driver_info(healthy: bool) -> DriverInfo {
         healthy,
         description: String::new(),
     }
+}
+
+/// The same node as the client of a cluster.
+pub fn client_of_cluster(mut config: Config) -> Config {
+    if config.node.id == NodeId::default() {
+        config.node.id = NodeId(1);
+    }
+    config.cluster = Some(ClusterConfig {
+        version: "2.0.5".into(),
+    });
+    config
 }
 
 /// The node of simulated worlds: two names of the mock driver, few ports, and few addresses.

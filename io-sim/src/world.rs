@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Input;
+use drover_core::cluster::{Call, Credentials};
 use drover_core::config::Timeouts;
 use drover_core::effect::{Effect, HookEffect, StoreEffect, VolumeWork};
-use drover_core::ids::{AllocId, LaunchId, SessionId, TaskKey, VolumeId};
+use drover_core::ids::{AllocId, LaunchId, NodeId, SessionId, TaskKey, VolumeId};
 use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
@@ -31,6 +32,7 @@ use crate::process::Process;
 use crate::remote::Remotes;
 use crate::sampler::Sampler;
 use crate::search::Scheduler;
+use crate::servers::Servers;
 use crate::sessions::Session;
 use crate::task_faults::TaskFaults;
 use crate::templates::Templates;
@@ -82,6 +84,11 @@ pub(crate) enum Later {
     Commit {
         id: CommitId,
         batch: Arc<Batch>,
+    },
+    Call {
+        op: Op,
+        credentials: Credentials,
+        call: Box<Call>,
     },
 }
 
@@ -143,6 +150,13 @@ pub struct World {
     pub(crate) tokens: Tokens,
     /// Allocations of other nodes.
     pub remotes: Remotes,
+    /// The servers of the node's cluster, if it is in one; in a fleet only while it is the node's turn.
+    pub servers: Option<Servers>,
+    pub(crate) node_id: NodeId,
+    /// Whether there are other nodes, and somebody else hands on what servers answer late.
+    pub(crate) in_fleet: bool,
+    /// Until when no call reaches the servers, since the beginning.
+    pub(crate) cut_off_until: Span,
     /// Since when a counter counts that jumped back, by the name of what it counts.
     pub(crate) resets: BTreeMap<Arc<str>, Span>,
     /// Who looks at statistics.
@@ -195,6 +209,10 @@ impl World {
             templates: Templates::default(),
             tokens: Tokens::new(),
             remotes: Remotes::default(),
+            servers: None,
+            node_id: NodeId::default(),
+            in_fleet: false,
+            cut_off_until: Span::ZERO,
             resets: BTreeMap::new(),
             sampler: Sampler::default(),
             processes: BTreeMap::new(),
@@ -389,8 +407,8 @@ impl World {
             Effect::Check(effect) => self.ask_service(&effect),
             Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
-            // The agents of these worlds are in no cluster.
-            Effect::Server(_) | Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}
+            Effect::Server(effect) => self.ask_servers(effect),
+            Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}
         }
     }
 
@@ -492,6 +510,11 @@ impl World {
                 entity,
             } => self.end_volume(life, op, volume, &work, &entity),
             Later::Commit { id, batch } => self.end_commit(life, id, batch),
+            Later::Call {
+                op,
+                credentials,
+                call,
+            } => self.call_arrives(life, op, &credentials, *call),
         }
     }
 
@@ -537,6 +560,7 @@ impl World {
         self.templates.agent_died();
         self.templates_change_unseen();
         self.disk.agent_died();
+        let _ = self.hang_up();
     }
 
     /// A new agent reads what the disk holds, as far as that can be read.

@@ -8,7 +8,14 @@ pub(crate) struct Args {
     options: BTreeMap<String, Option<String>>,
 }
 
-const NUMBERS: &[&str] = &["--seconds", "--from", "--seeds", "--threads", "--states"];
+const NUMBERS: &[&str] = &[
+    "--seconds",
+    "--from",
+    "--seeds",
+    "--threads",
+    "--states",
+    "--nodes",
+];
 const FLAGS: &[&str] = &["--shrink", "--check", "--json", "--verbose"];
 
 impl Args {

@@ -25,6 +25,7 @@ use crate::build::{
     registered, task,
 };
 use crate::clock::{by_the_clock, launches_by_hand};
+use crate::cluster::in_a_cluster;
 use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
 use crate::policies::{namespaces, vary_policies};
 use crate::theme::Theme;
@@ -107,7 +108,7 @@ pub fn script(seed: u64) -> Script {
         },
         Search::First,
     ];
-    Script {
+    let script = Script {
         seed,
         search: dice.one_of(&searches, "search", "").unwrap_or_default(),
         faults: theme.map_or(faults.clone(), |theme| faults.and(&theme.faults())),
@@ -116,7 +117,8 @@ pub fn script(seed: u64) -> Script {
         then: Span::secs(120),
         has,
         ..Script::default()
-    }
+    };
+    in_a_cluster(&mut dice, script)
 }
 
 /// In some worlds groups have networks of their own.

@@ -29,6 +29,8 @@ mod acl_acts;
 pub mod build;
 pub mod chaos;
 mod clock;
+mod cluster;
+pub mod fleet;
 pub mod hunt;
 pub mod inspect;
 mod node_acts;
@@ -41,4 +43,7 @@ pub mod specimen;
 mod theme;
 mod volume_acts;
 
-pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, for_seeds_on, replay};
+pub use seeds::{
+    Scenario, each_crash, each_crash_in_cluster, for_seeds, for_seeds_in_cluster,
+    for_seeds_keeping, for_seeds_on, replay,
+};

@@ -15,7 +15,7 @@ use drover_io_sim::script::Script;
 use drover_sim_tests::report::{Failure, story};
 use drover_sim_tests::small::{Small, WORLDS};
 use drover_sim_tests::soak::{Plan, Soaked, soak};
-use drover_sim_tests::{chaos, hunt};
+use drover_sim_tests::{chaos, fleet, hunt};
 
 const USAGE: &str = "\
 usage: drover-sim-tests COMMAND
@@ -30,6 +30,8 @@ usage: drover-sim-tests COMMAND
             [NAME] [--states 200000]
   hunt      plants each known bug in a copy of the tree, builds it and searches for it
             [NAMES] [--check] [--some N --by WORD] [--seconds 60] [--json]
+  fleet     measures how large and how fast a fleet of nodes is
+            [--nodes 1000] [--seconds 600]
   hashes    prints a number for the run of each seed, to compare machines
             [--from SEED] [--seeds 100]";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         "search" => search_command(&args),
         "replay" => replay_command(&args),
         "exhaust" => exhaust_command(&args),
+        "fleet" => fleet_command(&args),
         "hashes" => hashes_command(&args),
         _ => Err(USAGE.to_owned()),
     });
@@ -93,6 +96,14 @@ fn soak_command(args: &Args) -> Result<ExitCode, String> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn fleet_command(args: &Args) -> Result<ExitCode, String> {
+    let nodes = usize::try_from(args.number("--nodes", 1000)?).unwrap_or(usize::MAX);
+    let measured = fleet::measure(nodes, args.number("--seconds", 600)?);
+    let measured = measured.map_err(|it| format!("{}: {}", it.invariant, it.detail))?;
+    println!("{measured}");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn totals(soaked: &Soaked) -> String {

@@ -5,7 +5,7 @@ use std::thread::current;
 
 use drover_core::claims::resources::Amounts;
 use drover_core::config::Config;
-use drover_io_sim::{Sim, Violation, listening, node, timeline};
+use drover_io_sim::{Sim, Violation, client_of_cluster, listening, node, timeline};
 
 /// How a scenario ends.
 pub type Scenario = Result<(), Violation>;
@@ -48,6 +48,20 @@ pub fn for_seeds_on(has: Amounts, count: u64, scenario: impl Fn(&mut Sim) -> Sce
         Sim::with_resources(seed, config, Some(has))
     };
     for_worlds(count, world, scenario);
+}
+
+/// The same, on a node that is in a cluster.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+pub fn for_seeds_in_cluster(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
+    for_worlds(count, in_cluster, scenario);
+}
+
+fn in_cluster(seed: u64) -> Sim {
+    let config = listening(Config::new(0, node(), "/alloc"));
+    Sim::with_config(seed, client_of_cluster(config))
 }
 
 #[track_caller]
@@ -106,10 +120,24 @@ pub fn replay(
 /// When the scenario fails.
 #[track_caller]
 pub fn each_crash(seed: u64, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
+    each_crash_of(|| Sim::new(seed), scenario)
+}
+
+/// The same, on a node that is in a cluster.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+pub fn each_crash_in_cluster(scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
+    each_crash_of(|| in_cluster(0), scenario)
+}
+
+#[track_caller]
+fn each_crash_of(new: impl Fn() -> Sim, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
     let mut at = 0;
     loop {
         let world = || {
-            let mut sim = Sim::new(seed);
+            let mut sim = new();
             sim.crash_at = Some(at);
             sim
         };

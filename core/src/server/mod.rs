@@ -100,6 +100,8 @@ pub struct News {
     pub dropped: Vec<AllocId>,
     /// Those of whose services they removed some.
     pub deregistered: Vec<AllocId>,
+    /// Those that changed while they were reported.
+    pub changed: Vec<AllocId>,
 }
 
 /// The node's life in a cluster.
@@ -217,7 +219,7 @@ impl Server {
             Answer::EventsKept => self.events.acknowledge(cx.now.at),
             Answer::Indexes(round) => self.watch.on_indexes(cx, round),
             Answer::Pulled(pulled) => news.placed = self.watch.on_pulled(cx, pulled),
-            Answer::ReportsKept => self.reports.acknowledge(cx),
+            Answer::ReportsKept => news.changed = self.reports.acknowledge(cx),
             Answer::ServicesRegistered | Answer::ServicesRemoved => {
                 news.deregistered = self.services.acknowledge(cx);
             }

@@ -152,11 +152,16 @@ impl Reports {
         self.asked.as_ref().map(|(op, _)| *op)
     }
 
-    pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) {
-        let sent = self.asked.take().map(|(_, sent)| sent);
-        for (report, index) in sent.into_iter().flatten() {
+    /// The servers have it. Returns the allocations that changed meanwhile: perhaps servers cannot see that, and need
+    /// not hear of it.
+    pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) -> Vec<AllocId> {
+        let (_, sent) = self.asked.take().unwrap_or_default();
+        let ids = sent.iter().map(|(report, _)| report.id);
+        let changed = ids.filter(|id| self.changed.contains(id)).collect();
+        for (report, index) in sent {
             self.remember(cx, report, index);
         }
+        changed
     }
 
     fn remember(&mut self, cx: &mut Cx<'_>, report: Arc<AllocReport>, modify_index: u64) {

@@ -151,6 +151,13 @@ pub(super) fn is_older(one: &AllocRunner, other: &AllocRunner) -> bool {
     one.record().create_index < other.record().create_index
 }
 
+/// Whether servers say that an allocation replaces another, or that the other ends for it.
+fn is_named_by_servers(alloc: &AllocRunner, other: &AllocRunner) -> bool {
+    let (one, other) = (alloc.record(), other.record());
+    let named = one.preempts.iter().chain(&one.previous);
+    one.of_servers && other.of_servers && named.into_iter().any(|id| *id == other.id)
+}
+
 /// The rule: what an allocation waits for, and whose that is.
 fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> {
     let older = view
@@ -164,6 +171,9 @@ fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> 
             .into_iter()
             .filter(|claim| own.contains(claim));
         waits.extend(common.map(|claim| (claim, other.record().id)));
+        if is_named_by_servers(alloc, other) {
+            waits.insert((Claim::Slot(other.record().slot()), other.record().id));
+        }
         sum = plus(sum, asks_of(view, other));
     }
     let counted = [Claim::Cpu, Claim::Memory, Claim::Disk];
@@ -201,7 +211,12 @@ impl Checker {
             !rule.is_empty() && reported == rule,
             || format!("{name} waits for {reported:?} and not for {rule:?}"),
         )?;
-        let goes_on = |id: &AllocId| view.alloc(*id).is_none_or(|it| is_there(it) && !ends(it));
+        // What servers do not name any more ends as soon as it is known that they know the node.
+        let is_dropped = |it: &AllocRunner| self.cluster.is_dropped(it.record());
+        let goes_on = |id: &AllocId| {
+            let holder = view.alloc(*id);
+            holder.is_none_or(|it| is_there(it) && !ends(it) && !is_dropped(it))
+        };
         let holder = rule.iter().find(|(_, id)| goes_on(id));
         self.holds(Property::AwaitedHolderIsStopping, holder.is_none(), || {
             format!("{name} waits for {holder:?}, which is not to end")

@@ -18,6 +18,8 @@ use crate::world::World;
 pub(super) struct Ending {
     /// When the grace of each launch is over that was asked to end.
     graces: BTreeMap<LaunchId, Instant>,
+    /// What was asked to be ended by force.
+    destroyed: BTreeSet<LaunchId>,
     mode: Option<ShutdownMode>,
     /// Launches that were starting or ending when the agent was told to end without its tasks.
     busy: BTreeSet<LaunchId>,
@@ -31,7 +33,13 @@ impl Ending {
 
     /// Returns whether the launch was asked to end before.
     pub(super) fn on_destroy_sent(&mut self, launch: LaunchId) -> bool {
+        self.destroyed.insert(launch);
         self.graces.remove(&launch).is_some()
+    }
+
+    /// Whether this life of the agent asked for the launch's end by force.
+    pub(super) fn is_destroyed(&self, launch: LaunchId) -> bool {
+        self.destroyed.contains(&launch)
     }
 
     /// The agent is told to end.

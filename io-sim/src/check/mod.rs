@@ -17,6 +17,7 @@ mod alone;
 mod canaries;
 mod checks;
 mod claims;
+pub(crate) mod cluster;
 mod collected;
 mod cut_off;
 mod dir_usage;
@@ -89,6 +90,7 @@ pub(crate) use replies::Facts;
 use crate::check::canaries::Canaries;
 use crate::check::checks::Checks;
 use crate::check::claims::Claims;
+use crate::check::cluster::Cluster;
 use crate::check::dir_usage::DirUsage;
 use crate::check::disks::Disks;
 use crate::check::draining::Draining;
@@ -202,6 +204,7 @@ pub struct Checker {
     pub(crate) host_volumes: BTreeMap<String, HostVolume>,
     removals: Removals,
     claims: Claims,
+    cluster: Cluster,
     checks: Checks,
     foretold: Option<Foretold>,
     launched: Launched,
@@ -280,6 +283,7 @@ impl Checker {
             configured_meta: config.node.meta.clone(),
             host_volumes: config.node.host_volumes.clone(),
             claims: Claims::default(),
+            cluster: Cluster::default(),
             checks: Checks::default(),
             foretold: None,
             launched: Launched::default(),
@@ -352,7 +356,11 @@ impl Checker {
                 self.launched.called_back(agent);
                 self.draining.called_back(world);
             }
-            Some(Input::Check(_) | Input::Server(_)) => {}
+            Some(Input::Server(reported)) => {
+                self.cluster.delivered(agent, world.at, reported);
+                self.files.delivered(reported);
+            }
+            Some(Input::Check(_)) => {}
         }
     }
 
@@ -397,7 +405,8 @@ impl Checker {
             }
             Effect::Notify(Notification::Index(index)) => self.broadcast_never_goes_back(*index),
             Effect::Notify(Notification::Notice(notice)) => self.disk_pressure_is_told_once(notice),
-            Effect::Server(_) | Effect::Reply(RequestId(0), _) => Ok(()),
+            Effect::Server(effect) => self.server_effect(world, agent, effect),
+            Effect::Reply(RequestId(0), _) => Ok(()),
             Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
         }
@@ -430,6 +439,7 @@ impl Checker {
         self.devices.agent_died();
         self.removals.agent_died();
         self.claims.agent_died();
+        self.cluster.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
         self.disks.agent_died();
@@ -459,6 +469,7 @@ impl Checker {
             self.variables.agent_restored(world);
             self.namespaces.agent_restored(world);
             self.acl.agent_restored(world);
+            self.cluster.agent_restored(world);
             self.draining.agent_restored(world);
             self.meta_of_new_agent(world);
             self.scheduler.agent_restored(world);
@@ -508,6 +519,7 @@ impl Checker {
                 self.start_has_its_network(world, alloc, key, config)?;
                 self.start_has_its_volumes(world, alloc, key, config)?;
                 self.start_is_in_known_namespace(world, alloc, key)?;
+                self.placed_alloc_starts_where_it_was_placed(world, alloc, key)?;
                 self.start_env_has_dispatch_meta(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.start_has_its_templates(task, config)?;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use drover_core::agent::requests::Request;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::JobKey;
+use drover_core::cluster::Answer;
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::input::ServerInput;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
@@ -18,6 +20,8 @@ use drover_core::time::Span;
 #[derive(Clone, Debug, Default)]
 pub(super) struct JobFiles {
     files: BTreeMap<JobKey, Vec<Arc<Job>>>,
+    /// Those that servers sent with an allocation.
+    placed: BTreeMap<AllocId, Vec<Arc<Job>>>,
 }
 
 impl JobFiles {
@@ -34,9 +38,34 @@ impl JobFiles {
         }
     }
 
+    /// Servers sent allocations with their jobs.
+    pub(super) fn delivered(&mut self, input: &ServerInput) {
+        let ServerInput::Answered { result, .. } = input else {
+            return;
+        };
+        let Ok(Answer::Pulled(pulled)) = result else {
+            return;
+        };
+        for alloc in &pulled.allocs {
+            let files = self.placed.entry(alloc.id).or_default();
+            if let Ok(job) = &alloc.job
+                && !files.contains(job)
+            {
+                files.push(job.clone());
+            }
+        }
+    }
+
+    fn files_of(&self, alloc: &AllocRunner) -> Option<&Vec<Arc<Job>>> {
+        match alloc.record().of_servers {
+            true => self.placed.get(&alloc.record().id),
+            false => self.files.get(&parent_of(&alloc.record().job)),
+        }
+    }
+
     /// The file that an allocation was made from: the latest that has its groups, whatever their counts.
     pub(super) fn of(&self, alloc: &AllocRunner) -> Option<&Arc<Job>> {
-        let files = self.files.get(&parent_of(&alloc.record().job))?;
+        let files = self.files_of(alloc)?;
         let groups = &alloc.job().task_groups;
         let same = |file: &&Arc<Job>| {
             let all = file.task_groups.iter().zip(groups);
@@ -48,8 +77,7 @@ impl JobFiles {
 
     /// Every file that was handed in for an allocation's job.
     pub(super) fn all(&self, alloc: &AllocRunner) -> impl Iterator<Item = &Arc<Job>> {
-        let files = self.files.get(&parent_of(&alloc.record().job));
-        files.into_iter().flatten()
+        self.files_of(alloc).into_iter().flatten()
     }
 }
 

@@ -21,6 +21,7 @@
 //! | P17 | only terminal things are collected, and no more than needed |
 //! | P19 | a port is assigned again only when nothing can hold it |
 //! | P21 | a reported exit is true, reported once, and "unknown" where it cannot be known |
+//! | P22 | a node and the servers of its cluster agree again after any silence, and say no more than they need to |
 //! | P23 | an agent that shuts down leaves what its mode promises |
 //! | P24 | the order of a group's life; hooks neither skipped nor run twice |
 //! | P25 | the restart budget is never exceeded, nor new because the agent is |
@@ -30,8 +31,7 @@
 //! | P29 | each template change is applied to a task once, by its change mode |
 //! | P30 | the same inputs lead to the same effects |
 //!
-//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution), P20 (processors) and P22
-//! (partitions) are about parts that the simulated world does not have yet.
+//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution) and P20 (processors) are about parts that the simulated world does not have yet.
 
 /// What an agent owes its users. The module's table says which is which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +68,8 @@ pub enum Class {
     P19,
     /// Exits are reported truly.
     P21,
+    /// Node and servers agree.
+    P22,
     /// Ends of agents.
     P23,
     /// Order of life.
@@ -780,6 +782,30 @@ properties! {
     SometimesDrainIsForced: "sometimes_drain_is_forced", [P3], Sometimes;
     /// A count is refused.
     SometimesScalingIsRefused: "sometimes_scaling_is_refused", [P3], Sometimes;
+    /// The next heartbeat is sent when the time of the last one is over, and no sooner.
+    HeartbeatWaitsForItsTime: "heartbeat_waits_for_its_time", [P22], Always;
+    /// Of each kind of call to the servers at most one is under way.
+    CallsOfOneKindFollowEachOther: "calls_of_one_kind_follow_each_other", [P22], Always;
+    /// Calls to the servers are few, whatever they answer.
+    CallsToServersAreFew: "calls_to_servers_are_few", [P22], Always;
+    /// The servers of a reply are handed on if they are others than before, and if there are any.
+    NewServersAreHandedOn: "new_servers_are_handed_on", [P22], Always;
+    /// A node that the servers acknowledged is not registered again as it is, unless they forgot it.
+    UnchangedNodeIsNotRegisteredAgain: "unchanged_node_is_not_registered_again", [P22], Always;
+    /// What servers acknowledged of an allocation is not reported again, unless they gave it up.
+    UnchangedReportIsNotSentAgain: "unchanged_report_is_not_sent_again", [P22], Always;
+    /// A service that servers acknowledged is not registered again as it is, unless they may have lost it.
+    UnchangedServiceIsNotRegisteredAgain: "unchanged_service_is_not_registered_again", [P22], Always;
+    /// What servers are told of an allocation is true: running if a task was started, over if nothing of it lives.
+    ReportToServersIsTrue: "report_to_servers_is_true", [P22 P27], Always;
+    /// An allocation of servers starts on the node where they placed it, unless they said that it shall end.
+    PlacedAllocStartsWhereItWasPlaced: "placed_alloc_starts_where_it_was_placed", [P22 P4], Always;
+    /// What servers said last of an allocation holds, and nothing older.
+    PlacedAllocIsAsServersSaid: "placed_alloc_is_as_servers_said", [P22 P3], Always;
+    /// In the end node and servers agree on the node, its allocations and what runs.
+    NodeAndServersAgree: "node_and_servers_agree", [P22 P3], AtRest;
+    /// Servers give a node up that did not beat in time.
+    SometimesNodeIsLost: "sometimes_node_is_lost", [P22], Sometimes;
     /// A canary runs.
     SometimesCanaryRuns: "sometimes_canary_runs", [P3], Sometimes;
     /// A canary is promoted.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use drover_core::agent::{Agent, Awaiting, JobWait, TaskWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::DiskUsageLimits;
-use drover_core::ids::{AllocId, GroupName, JobKey, TaskKey};
+use drover_core::ids::{AllocId, GroupName, JobKey, Slot, TaskKey};
 use drover_core::local::KEPT_EVALS;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::{Deployment, DeploymentStatus};
@@ -39,6 +39,7 @@ impl Checker {
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.agent_restored(world);
         self.everything(world, agent)?;
+        self.node_and_servers_agree(world, agent)?;
         self.pending_is_empty_at_rest(world, agent)?;
         self.live_process_belongs_to_running_alloc(world, agent)?;
         self.live_process_has_its_directories(world)?;
@@ -342,7 +343,12 @@ impl Checker {
         let task_is_owned = |key: &(AllocId, _)| saved.allocs.contains_key(&key.0);
         let tasks = saved.tasks.keys().all(task_is_owned);
         let owned = |job: &JobKey| saved.jobs.contains_key(job);
-        let allocs = saved.allocs.values().all(|alloc| owned(&alloc.job));
+        let placed = |id: &AllocId| saved.placed.contains_key(id);
+        let of_job = |alloc: &AllocRecord| match alloc.of_servers {
+            true => placed(&alloc.id),
+            false => owned(&alloc.job),
+        };
+        let allocs = saved.allocs.values().all(|alloc| of_job(alloc));
         let evals = saved.evals.values().all(|eval| owned(&eval.job));
         let rollouts = saved.deployments.values().all(|one| owned(&one.job));
         let of_version = |one: &AllocRecord| {
@@ -350,15 +356,21 @@ impl Checker {
             job.is_some_and(|job| job.version(one.job_version).is_some())
         };
         let collected = saved.collected.values().all(|one| of_version(&one.alloc));
-        let disks = saved.disks.keys().all(|slot| owned(&slot.job));
+        let of_alloc = |slot: &Slot| slot.alloc.as_ref().is_some_and(placed);
+        let disks = saved.disks.keys();
+        let disks = disks
+            .filter(|slot| !of_alloc(slot))
+            .all(|slot| owned(&slot.job));
+        let placements = saved.placed.keys().all(|id| saved.allocs.contains_key(id));
         let text_is_owned = |(job, version): &(JobKey, u64)| {
             let job = saved.jobs.get(job);
             job.is_some_and(|job| job.version(*version).is_some())
         };
         let texts = saved.submissions.keys().all(text_is_owned);
-        let owned = tasks && allocs && collected && evals && rollouts && disks && texts;
+        let owned =
+            tasks && allocs && collected && evals && rollouts && disks && texts && placements;
         self.holds(Property::StoreHasNoOrphanRecords, owned, || {
-            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}, texts {texts}")
+            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}, texts {texts}, placements {placements}")
         })?;
         for (key, job) in &saved.jobs {
             let evals = saved.evals.values().filter(|eval| eval.job == *key).count();

@@ -42,6 +42,7 @@ impl Checker {
         self.scheduler_has_its_settings(agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;
+        self.placed_allocs_are_as_servers_said(world, agent)?;
         match self.touched.take() {
             Scope::Everything => self.everything(world, agent),
             Scope::Allocs(touched) => {

@@ -277,7 +277,7 @@ impl Sim {
     fn goes_first(&self, turn: Turn, prompt: bool) -> bool {
         match turn {
             Turn::World(at, number) => prompt || self.world.is_unseen((at, number)),
-            Turn::Input(_) | Turn::Timer | Turn::Restart => false,
+            Turn::Input(_) | Turn::Timer | Turn::Restart | Turn::Servers => false,
         }
     }
 }

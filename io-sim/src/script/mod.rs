@@ -1,6 +1,7 @@
 //! A run as data: jobs, what people do, what goes wrong, and how the next one is picked. Data can be
 //! written to a file, played again anywhere, and made smaller.
 
+mod cluster;
 mod machine;
 mod run;
 mod shrink;
@@ -19,6 +20,10 @@ use crate::search::Search;
 use crate::sim::Sim;
 
 pub use crate::requests::*;
+pub use cluster::{
+    ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterForgetNode, ClusterRegister,
+    ClusterStopAlloc,
+};
 pub use machine::{ChangeTemplate, Driver, Replace, Resize, Shutdown};
 pub use run::{Ran, Watch};
 pub use shrink::{Shrunk, shrink};
@@ -44,6 +49,9 @@ pub struct Script {
     /// What the machine has of counted resources, if that is bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<Amounts>,
+    /// Whether the node is in a cluster.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub cluster: bool,
 }
 
 /// One thing that somebody does, and when.
@@ -150,6 +158,12 @@ acts! {
     ChangeTemplate,
     Shutdown,
     Replace,
+    ClusterRegister,
+    ClusterDeregister,
+    ClusterStopAlloc,
+    ClusterCollect,
+    ClusterEligibility,
+    ClusterForgetNode,
 }
 
 impl Script {

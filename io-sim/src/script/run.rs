@@ -10,7 +10,7 @@ use super::{Jobs, Script};
 use crate::check::{Verdict, Violation};
 use crate::choice::Choices;
 use crate::machine::listening;
-use crate::sim::{Sim, Stepped, node};
+use crate::sim::{Sim, Stepped, client_of_cluster, node};
 
 /// What is kept of a run besides how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,10 @@ impl Script {
     /// Plays it: trouble for a while, then convergence.
     pub fn run(&self, watch: Watch) -> Ran {
         let config = listening(Config::new(0, node(), "/alloc"));
+        let config = match self.cluster {
+            true => client_of_cluster(config),
+            false => config,
+        };
         let mut sim = Sim::with_resources(self.seed, config, self.has);
         sim.world.choices = Choices::new(self.seed).with(&self.overrides);
         if watch.story {

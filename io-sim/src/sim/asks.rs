@@ -16,6 +16,7 @@ use drover_core::time::Span;
 use super::Sim;
 use crate::inbox::Source;
 use crate::machine::DRIVER;
+use crate::servers::Servers;
 use crate::world::Later;
 
 impl Sim {
@@ -67,6 +68,15 @@ impl Sim {
         let children = jobs.filter(|record| record.job.parent_id == job);
         let children = children.map(|record| record.job.key());
         core::iter::once(self.key_of(job)).chain(children).collect()
+    }
+
+    /// Something happens at the servers of the node's cluster.
+    pub fn at_servers(&mut self, what: impl FnOnce(&mut Servers)) {
+        if let Some(servers) = &mut self.world.servers {
+            servers.go_on(self.world.elapsed);
+            what(servers);
+        }
+        self.world.servers_go_on();
     }
 
     /// Hands in a job that ran on another node until now.

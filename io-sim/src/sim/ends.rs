@@ -136,11 +136,11 @@ impl Sim {
         alone.map(|(launch, _)| *launch).collect()
     }
 
-    /// The trouble is over: within a bounded time everything converges.
+    /// The trouble is over.
     ///
     /// # Errors
-    /// What is violated by it.
-    pub fn run_until_quiescent(&mut self) -> Verdict {
+    /// What is violated by a new agent, where there is none.
+    pub fn calm_down(&mut self) -> Verdict {
         self.world.converging = true;
         self.world.disk.full = false;
         self.world.disk.full_until = None;
@@ -148,6 +148,15 @@ impl Sim {
             self.restart()?;
         }
         self.world.machine_is_whole();
+        Ok(())
+    }
+
+    /// The trouble is over: within a bounded time everything converges.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn run_until_quiescent(&mut self) -> Verdict {
+        self.calm_down()?;
         self.run(Span::secs(600))?;
         if let Some(agent) = &self.agent {
             self.checker.soon(agent)?;

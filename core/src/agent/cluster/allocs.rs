@@ -52,6 +52,7 @@ impl Agent {
             touched.insert(id);
         }
         touched.extend(news.deregistered);
+        touched.extend(news.changed);
         touched
     }
 

@@ -1,0 +1,552 @@
+//! What a node owes the servers of its cluster, and what the servers are owed: calls that are few and in time, reports
+//! that are true and are not made twice, and allocations that are as the servers last said.
+//!
+//! What servers said is taken from the answers as they are delivered, and what is true from the processes of the
+//! world. After an answer that says that servers may have given something up ([`Cluster::doubt`]) it may be said again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::cluster::{
+    AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, NodeReply, PlacedAlloc,
+    ServiceInstance,
+};
+use drover_core::effect::ServerEffect;
+use drover_core::ids::{AllocId, TaskKey};
+use drover_core::input::ServerInput;
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::task::Hook;
+use drover_core::op::Op;
+use drover_core::operations::{Operation, Owner};
+use drover_core::store::record::AllocRecord;
+use drover_core::store::{Key, Record};
+use drover_core::time::{Instant, Span};
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// So many calls within a second are no busy loop, whatever servers answer.
+const MOST_CALLS: usize = 40;
+/// How long servers wait for a heartbeat whose time is over.
+const GRACE: Span = Span::secs(10);
+
+/// What is remembered of what node and servers said to each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cluster {
+    /// The calls that are under way.
+    open: BTreeMap<Op, Call>,
+    /// When the calls of the last second were made.
+    recent: VecDeque<Span>,
+    /// Before when no heartbeat is due.
+    next_beat: Option<Instant>,
+    /// Whether a heartbeat was acknowledged since the node is known.
+    ready: bool,
+    /// Until when the last heartbeat counts.
+    counts_until: Option<Instant>,
+    /// What servers acknowledged of allocations.
+    kept: BTreeMap<AllocId, Arc<AllocReport>>,
+    /// Those that were ever reported as over.
+    over: BTreeSet<AllocId>,
+    /// The services that servers acknowledged.
+    services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
+    /// The node as servers acknowledged it.
+    registered: Option<Arc<ClientNode>>,
+    /// The servers that were handed on.
+    servers: Vec<Arc<str>>,
+    /// Calls that had not left when servers were found to have given something up, and what; all of it if none.
+    doubted: Vec<(Op, Option<AllocId>)>,
+    /// The allocations that servers named last.
+    named: BTreeSet<AllocId>,
+    /// What servers said last of each allocation: their index, the version of its job, and whether it shall end.
+    newest: BTreeMap<AllocId, Newest>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    index: u64,
+    version: Option<u64>,
+    ends: bool,
+}
+
+impl Newest {
+    fn of(placed: &PlacedAlloc) -> Newest {
+        Newest {
+            index: placed.modify_index,
+            version: placed.job.as_ref().ok().map(|it| it.version),
+            ends: placed.desired.is_terminal(),
+        }
+    }
+}
+
+impl Cluster {
+    pub(super) fn agent_died(&mut self) {
+        self.open.clear();
+        self.doubted.clear();
+        self.servers.clear();
+        (self.ready, self.counts_until) = (false, None);
+        (self.next_beat, self.registered) = (None, None);
+    }
+
+    /// What was acknowledged and not saved may be said again.
+    pub(super) fn agent_restored(&mut self, world: &World) {
+        let records = world.disk.records();
+        let is_saved = |id: &AllocId| {
+            let saved = match records.get(&Key::Alloc(*id)) {
+                Some(Record::Alloc(alloc)) => Some(alloc.modify_index),
+                _ => None,
+            };
+            match records.get(&Key::Reported(*id)) {
+                Some(Record::Reported(reported)) => saved == Some(reported.modify_index),
+                _ => false,
+            }
+        };
+        self.kept.retain(|id, _| is_saved(id));
+        let is_acknowledged = |id: &Arc<str>, service: &ServiceInstance| {
+            let announced = match records.get(&Key::Announced(service.alloc)) {
+                Some(Record::Announced(announced)) => announced.services.get(id),
+                _ => None,
+            };
+            announced.is_some_and(|it| it.acknowledged)
+        };
+        self.services.retain(|id, it| is_acknowledged(id, it));
+        self.newest.clear();
+        for (key, record) in records {
+            if let (Key::Placed(id), Record::Placed(placed)) = (key, record) {
+                let newest = Newest {
+                    index: placed.modify_index,
+                    version: Some(placed.job.version),
+                    ends: false,
+                };
+                self.newest.insert(*id, newest);
+            }
+        }
+    }
+
+    /// Servers may have given up what they had: of one allocation, or of all.
+    fn doubt(&mut self, agent: &Agent, alloc: Option<AllocId>) {
+        let is_meant = |id: AllocId| alloc.is_none_or(|it| it == id);
+        self.kept.retain(|id, _| !is_meant(*id));
+        self.services.retain(|_, it| !is_meant(it.alloc));
+        // Nor does it say anything when what is under way is acknowledged, or what waits to be saved first.
+        self.open.values_mut().for_each(|call| forget(call, alloc));
+        let view = agent.view();
+        let waits = |(op, operation): &(Op, &Operation)| {
+            operation.owner == Owner::Server && !self.open.contains_key(op)
+        };
+        let waiting = view.operations().iter().filter(waits);
+        self.doubted.extend(waiting.map(|(op, _)| (op, alloc)));
+    }
+
+    /// Whether an allocation is one of servers that they did not name last.
+    pub(super) fn is_dropped(&self, alloc: &AllocRecord) -> bool {
+        alloc.of_servers && !self.named.contains(&alloc.id)
+    }
+
+    /// A call leaves.
+    fn leaves(&mut self, op: Op, mut call: Call) {
+        let doubted = self.doubted.extract_if(.., |(it, _)| *it == op);
+        doubted.for_each(|(_, alloc)| forget(&mut call, alloc));
+        self.open.insert(op, call);
+    }
+
+    /// Calls whose answers are not awaited any more.
+    fn prune(&mut self, agent: &Agent, now: Instant) {
+        let operations = agent.view();
+        let is_over = |op: &Op| operations.operations().get(*op).is_none();
+        let over: Vec<Op> = self.open.keys().copied().filter(is_over).collect();
+        for op in over {
+            if let Some(Call::Heartbeat { .. }) = self.open.remove(&op) {
+                self.next_beat = Some(now + Span::secs(1));
+            }
+        }
+    }
+
+    /// The agent is about to take this.
+    pub(super) fn delivered(&mut self, agent: &Agent, now: Instant, input: &ServerInput) {
+        self.prune(agent, now);
+        let ServerInput::Answered { op, result } = input else {
+            return;
+        };
+        let Some(asked) = self.open.get(op) else {
+            return;
+        };
+        let fits = |it: &Answer| it.answers() == asked.kind();
+        if !result.as_ref().map_or(true, fits) {
+            return;
+        }
+        if let Some(asked) = self.open.remove(op) {
+            self.answered(agent, now, asked, result);
+        }
+    }
+
+    fn answered(
+        &mut self,
+        agent: &Agent,
+        now: Instant,
+        asked: Call,
+        result: &Result<Answer, CallError>,
+    ) {
+        match (asked, result) {
+            (Call::Heartbeat { .. }, Ok(Answer::Heartbeat(reply))) if !reply.servers.is_empty() => {
+                self.beaten(agent, now, reply);
+            }
+            (Call::Heartbeat { .. }, Err(why)) if is_unknown(why.kind) => {
+                (self.next_beat, self.registered, self.ready) = (None, None, false);
+                self.doubt(agent, None);
+            }
+            (Call::Heartbeat { .. }, _) => self.next_beat = Some(now + Span::secs(1)),
+            (Call::Register(node), Ok(Answer::Registered(reply))) if !reply.servers.is_empty() => {
+                self.registered = Some(node);
+                // The first heartbeat follows at once.
+                let sooner = now + reply.heartbeat_ttl;
+                let next = self.next_beat.filter(|_| self.ready);
+                self.next_beat = next.map(|at| at.min(sooner));
+            }
+            (Call::ReportAllocs(reports), Ok(_)) => {
+                let kept = reports.into_iter().map(|it| (it.id, it));
+                self.kept.extend(kept);
+            }
+            (Call::RegisterServices(services), Ok(_)) => {
+                let kept = services.into_iter().map(|it| (it.id.clone(), it));
+                self.services.extend(kept);
+            }
+            (Call::WatchAllocs { .. }, Ok(Answer::Indexes(round))) => {
+                self.named = round.allocs.keys().copied().collect();
+            }
+            (Call::PullAllocs { ids, .. }, Ok(Answer::Pulled(pulled))) => {
+                let asked = pulled.allocs.iter().filter(|it| ids.contains(&it.id));
+                asked.for_each(|placed| self.pulled(agent, placed));
+            }
+            _ => {}
+        }
+    }
+
+    fn beaten(&mut self, agent: &Agent, now: Instant, reply: &NodeReply) {
+        let late = self.counts_until.is_some_and(|at| now - at > GRACE);
+        if late || reply.index > 0 {
+            self.doubt(agent, None);
+        }
+        let next = Some(now + reply.heartbeat_ttl);
+        (self.next_beat, self.counts_until, self.ready) = (next, next, true);
+    }
+
+    fn pulled(&mut self, agent: &Agent, placed: &PlacedAlloc) {
+        let lost = [ClientStatus::Unknown, ClientStatus::Lost];
+        if lost.contains(&placed.client_status) {
+            self.doubt(agent, Some(placed.id));
+        }
+        let newest = self.newest.entry(placed.id).or_default();
+        if newest.index < placed.modify_index {
+            *newest = Newest::of(placed);
+        }
+    }
+}
+
+/// That a call is acknowledged says nothing of an allocation, or of any.
+fn forget(call: &mut Call, alloc: Option<AllocId>) {
+    let is_meant = |id: AllocId| alloc.is_none_or(|it| it == id);
+    match call {
+        Call::ReportAllocs(reports) => reports.retain(|it| !is_meant(it.id)),
+        Call::RegisterServices(services) => services.retain(|it| !is_meant(it.alloc)),
+        Call::Register(_)
+        | Call::Heartbeat { .. }
+        | Call::EmitEvents(_)
+        | Call::WatchAllocs { .. }
+        | Call::PullAllocs { .. }
+        | Call::RemoveServices(_) => {}
+    }
+}
+
+fn is_unknown(kind: CallErrorKind) -> bool {
+    matches!(
+        kind,
+        CallErrorKind::UnknownNode | CallErrorKind::PermissionDenied
+    )
+}
+
+impl Checker {
+    pub(super) fn server_effect(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        effect: &ServerEffect,
+    ) -> Verdict {
+        self.cluster.prune(agent, world.at);
+        match effect {
+            ServerEffect::Servers(servers) => self.new_servers_are_handed_on(servers),
+            ServerEffect::Cancel { op } => {
+                self.cluster.open.remove(op);
+                Ok(())
+            }
+            ServerEffect::Call { op, call, .. } => {
+                self.calls_to_servers_are_few(world)?;
+                self.calls_of_one_kind_follow_each_other(call)?;
+                match call {
+                    Call::Heartbeat { .. } => self.heartbeat_waits_for_its_time(world)?,
+                    Call::Register(node) => self.unchanged_node_is_not_registered_again(node)?,
+                    Call::ReportAllocs(reports) => {
+                        for report in reports {
+                            self.report_to_servers_is_true(world, report)?;
+                            self.unchanged_report_is_not_sent_again(report)?;
+                        }
+                    }
+                    Call::RegisterServices(services) => {
+                        for service in services {
+                            self.unchanged_service_is_not_registered_again(service)?;
+                        }
+                    }
+                    Call::RemoveServices(services) => {
+                        for service in services {
+                            self.cluster.services.remove(&service.id);
+                        }
+                    }
+                    Call::EmitEvents(_) | Call::WatchAllocs { .. } | Call::PullAllocs { .. } => {}
+                }
+                self.cluster.leaves(*op, call.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn new_servers_are_handed_on(&mut self, servers: &[Arc<str>]) -> Verdict {
+        let news = !servers.is_empty() && self.cluster.servers != servers;
+        self.cluster.servers = servers.to_vec();
+        self.holds(Property::NewServersAreHandedOn, news, || {
+            format!("handed on again, or none: {servers:?}")
+        })
+    }
+
+    fn calls_to_servers_are_few(&mut self, world: &World) -> Verdict {
+        let now = world.elapsed;
+        let recent = &mut self.cluster.recent;
+        recent.push_back(now);
+        while recent
+            .front()
+            .is_some_and(|at| now.0 - at.0 > Span::secs(1).0)
+        {
+            recent.pop_front();
+        }
+        let count = recent.len();
+        self.holds(Property::CallsToServersAreFew, count <= MOST_CALLS, || {
+            format!("expected at most {MOST_CALLS} calls within a second, found {count}")
+        })
+    }
+
+    fn calls_of_one_kind_follow_each_other(&mut self, call: &Call) -> Verdict {
+        let kind = call.kind();
+        let open = self.cluster.open.values().any(|it| it.kind() == kind);
+        self.holds(Property::CallsOfOneKindFollowEachOther, !open, || {
+            format!("another {} is under way", kind.as_str())
+        })
+    }
+
+    fn heartbeat_waits_for_its_time(&mut self, world: &World) -> Verdict {
+        let next = self.cluster.next_beat;
+        let is_due = next.is_none_or(|next| world.at >= next);
+        self.holds(Property::HeartbeatWaitsForItsTime, is_due, || {
+            format!("sent at {:?}, due at {next:?}", world.at)
+        })
+    }
+
+    fn unchanged_node_is_not_registered_again(&mut self, node: &Arc<ClientNode>) -> Verdict {
+        let known = self.cluster.registered.take();
+        let is_new = known.as_ref() != Some(node);
+        self.holds(Property::UnchangedNodeIsNotRegisteredAgain, is_new, || {
+            format!("{node:?}")
+        })
+    }
+
+    fn report_to_servers_is_true(&mut self, world: &World, report: &AllocReport) -> Verdict {
+        let id = report.id;
+        let of_it = |key: &TaskKey| key.alloc == id;
+        let mut all = world.processes().filter(|(_, it)| of_it(&it.key));
+        let is_true = match report.status {
+            ClientStatus::Running => all.any(|(_, it)| it.claims > 0),
+            // What nobody can find, and what does not end by any means, is said to be over.
+            ClientStatus::Complete | ClientStatus::Failed => {
+                let alive = all.filter(|(_, it)| it.alive && it.watched && !it.unknowable);
+                alive
+                    .map(|(launch, _)| launch)
+                    .all(|launch| self.ending.is_destroyed(*launch))
+            }
+            ClientStatus::Pending => true,
+            ClientStatus::Lost | ClientStatus::Unknown => false,
+        };
+        let was_over = self.cluster.over.contains(&id);
+        let is_over = report.status.is_terminal();
+        if is_over {
+            self.cluster.over.insert(id);
+        }
+        let holds = is_true && (is_over || !was_over);
+        self.holds(Property::ReportToServersIsTrue, holds, || {
+            let name = world.names.alloc(id);
+            let before = if was_over {
+                ", and was over before"
+            } else {
+                ""
+            };
+            format!("{name} is reported as {}{before}", report.status.as_str())
+        })
+    }
+
+    fn unchanged_report_is_not_sent_again(&mut self, report: &Arc<AllocReport>) -> Verdict {
+        let known = self.cluster.kept.remove(&report.id);
+        let is_new = known.as_ref() != Some(report);
+        self.holds(Property::UnchangedReportIsNotSentAgain, is_new, || {
+            format!("{report:?}")
+        })
+    }
+
+    fn unchanged_service_is_not_registered_again(
+        &mut self,
+        service: &Arc<ServiceInstance>,
+    ) -> Verdict {
+        let known = self.cluster.services.remove(&service.id);
+        let is_new = known.as_ref() != Some(service);
+        self.holds(
+            Property::UnchangedServiceIsNotRegisteredAgain,
+            is_new,
+            || format!("{service:?}"),
+        )
+    }
+
+    /// What servers placed starts here if they placed it here, and did not say since that it shall end.
+    pub(super) fn placed_alloc_starts_where_it_was_placed(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+    ) -> Verdict {
+        let record = alloc.record();
+        let Some(servers) = world.servers.as_ref().filter(|_| record.of_servers) else {
+            return Ok(());
+        };
+        let task = alloc.task(&key.task).map(|task| task.spec().task());
+        let lifecycle = task.and_then(|task| task.lifecycle.as_ref());
+        let is_last = lifecycle.is_some_and(|it| it.hook == Hook::Poststop);
+        let here = servers.alloc(record.id);
+        let here = here.is_some_and(|it| it.node == world.node_id);
+        let ends = self.cluster.newest.get(&record.id);
+        let ends = ends.is_some_and(|it| it.ends) && !is_last;
+        let holds = here && !ends;
+        self.holds(Property::PlacedAllocStartsWhereItWasPlaced, holds, || {
+            let name = world.names.task(key);
+            match here {
+                true => format!("{name} starts, and servers said that it shall end"),
+                false => format!("{name} starts, and servers did not place it on this node"),
+            }
+        })
+    }
+
+    /// What servers said last of an allocation holds, and nothing that they said before.
+    pub(super) fn placed_allocs_are_as_servers_said(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
+        self.cluster.prune(agent, world.at);
+        if self.leaving || self.cluster.newest.is_empty() {
+            return Ok(());
+        }
+        let view = agent.view();
+        let newest: Vec<(AllocId, Newest)> = (self.cluster.newest.iter())
+            .map(|(id, it)| (*id, *it))
+            .collect();
+        for (id, newest) in newest {
+            let Some(alloc) = view.alloc(id).filter(|it| it.record().of_servers) else {
+                continue;
+            };
+            let record = alloc.record();
+            let is_over = record.is_terminal() || record.desired.is_terminal();
+            let is_right = match newest.ends {
+                true => is_over,
+                false => is_over || newest.version.is_none_or(|it| it == record.job_version),
+            };
+            self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {
+                let (name, has) = (world.names.alloc(id), record.job_version);
+                let desired = record.desired.as_str();
+                format!("{name} has version {has} and shall {desired}; servers said {newest:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// When the trouble is over, node and servers agree.
+    pub(super) fn node_and_servers_agree(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let Some(servers) = &world.servers else {
+            return Ok(());
+        };
+        let wrong = disagreement(world, servers, agent);
+        let lost = servers.losses() > 0;
+        self.sometimes(Property::SometimesNodeIsLost, lost);
+        self.holds(Property::NodeAndServersAgree, wrong.is_none(), || {
+            wrong.unwrap_or_default()
+        })
+    }
+}
+
+/// What node and servers do not agree on, if there is anything.
+pub(crate) fn disagreement(
+    world: &World,
+    servers: &crate::servers::Servers,
+    agent: &Agent,
+) -> Option<String> {
+    let (node, view) = (world.node_id, agent.view());
+    let Some(known) = servers.node(node).filter(|it| it.ready) else {
+        return Some("the servers do not have the node as ready".to_owned());
+    };
+    let of_node = view
+        .server()
+        .and_then(|it| it.registration().acknowledged());
+    if of_node != Some(&*known.node) {
+        return Some(format!("the servers have the node as {:?}", known.node));
+    }
+    if view.server().and_then(|it| it.eligibility()) != Some(known.eligibility) {
+        return Some(format!(
+            "for the servers the node is {:?}",
+            known.eligibility
+        ));
+    }
+    let here = |id: AllocId| view.alloc(id).map(AllocRunner::record);
+    let placed: BTreeMap<AllocId, &Arc<PlacedAlloc>> =
+        servers.allocs_of(node).map(|it| (it.id, it)).collect();
+    for (id, placed) in &placed {
+        let (name, status) = (world.names.alloc(*id), placed.client_status);
+        match here(*id) {
+            None if !status.is_terminal() => {
+                return Some(format!("{name} is not here, for servers it is {status:?}"));
+            }
+            Some(it) if it.status != status => {
+                return Some(format!("{name} is {:?}, for servers {status:?}", it.status));
+            }
+            Some(_) | None => {}
+        }
+        if placed.desired.is_terminal() && !status.is_terminal() {
+            return Some(format!("{name} is to end and is {status:?}"));
+        }
+    }
+    let own = |id: AllocId| here(id).is_some_and(|it| !it.of_servers);
+    let wanted = |id: &AllocId| placed.get(id).is_some_and(|it| !it.desired.is_terminal());
+    let mut alive = world.alive();
+    let unwanted = alive.find(|(_, it)| !own(it.key.alloc) && !wanted(&it.key.alloc));
+    if let Some((_, process)) = unwanted {
+        return Some(format!(
+            "{} lives, and servers do not want it",
+            process.name
+        ));
+    }
+    let mut allocs = view.allocs().map(AllocRunner::record);
+    let dropped = allocs.find(|it| it.of_servers && !placed.contains_key(&it.id));
+    if let Some(dropped) = dropped {
+        let name = world.names.alloc(dropped.id);
+        return Some(format!("{name} is here, and servers do not have it"));
+    }
+    let lives = |id: AllocId| world.alive().any(|(_, it)| it.key.alloc == id);
+    let mut services = servers
+        .services()
+        .filter(|it| placed.contains_key(&it.alloc));
+    let left = services.find(|it| !lives(it.alloc));
+    left.map(|it| format!("servers have {} of what does not run", it.id))
+}

@@ -1,0 +1,218 @@
+//! A fleet: up to thousands of nodes, each an agent in a world of its own, and the servers of their cluster.
+//!
+//! Nothing but the servers ties the nodes together, so each is a [`Sim`] with faults, clocks and properties of its own,
+//! and the servers lie in the world of the node whose turn it is. Time since the beginning is the same for all; whoever
+//! has something to do first has the next turn, and of several the one with the lowest number.
+//!
+//! What must hold across nodes is in `check.rs`.
+
+mod check;
+
+use std::collections::BTreeSet;
+
+use drover_core::config::Config;
+use drover_core::ids::NodeId;
+use drover_core::time::Span;
+
+use crate::check::{Verdict, Violation};
+use crate::faults::Faults;
+use crate::machine::listening;
+use crate::servers::Servers;
+use crate::sim::{Sim, client_of_cluster, node};
+
+/// After so many turns all nodes are looked at.
+const LOOK_EACH: u64 = 50;
+
+/// How long it takes at most until node and servers agree when all trouble is over: what is under way may take an
+/// hour, and then what follows from it.
+const PEACE: Span = Span::secs(7200);
+
+/// Nodes and their servers.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    servers: Servers,
+    nodes: Vec<Sim>,
+    /// When each node has something to do next.
+    due: Vec<Option<Span>>,
+    queue: BTreeSet<(Span, usize)>,
+    at: Span,
+    turns: u64,
+}
+
+impl Fleet {
+    /// So many nodes that start at the same time, and servers that know none of them.
+    pub fn new(seed: u64, count: usize) -> Fleet {
+        let mut fleet = Fleet {
+            servers: Servers::new(),
+            nodes: (0..count).map(|index| node_of(seed, index)).collect(),
+            due: vec![None; count],
+            queue: BTreeSet::new(),
+            at: Span::ZERO,
+            turns: 0,
+        };
+        (0..count).for_each(|index| fleet.enqueue(index));
+        fleet
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// The nodes, in order.
+    pub fn nodes(&self) -> &[Sim] {
+        &self.nodes
+    }
+
+    /// How many turns there were.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// How much time passed since the beginning.
+    pub fn at(&self) -> Span {
+        self.at
+    }
+
+    /// What happens at each node is kept, for people.
+    pub fn keep_stories(&mut self) {
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.world.trace.keep());
+    }
+
+    /// What goes wrong at a node from now on.
+    pub fn set_faults(&mut self, index: usize, faults: Faults) {
+        if let Some(node) = self.nodes.get_mut(index) {
+            node.world.faults = faults;
+        }
+    }
+
+    /// Something happens at the servers.
+    pub fn at_servers(&mut self, what: impl FnOnce(&mut Servers)) {
+        self.servers.go_on(self.at);
+        what(&mut self.servers);
+        self.servers.go_on(self.at);
+        self.hand_on();
+    }
+
+    /// Something happens at a node.
+    pub fn at_node<T>(&mut self, index: usize, what: impl FnOnce(&mut Sim) -> T) -> Option<T> {
+        let node = self.nodes.get_mut(index)?;
+        node.catch_up(self.at);
+        node.world.servers = Some(core::mem::take(&mut self.servers));
+        let done = what(node);
+        self.servers = node.world.servers.take().unwrap_or_default();
+        self.hand_on();
+        self.enqueue(index);
+        Some(done)
+    }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// What is violated meanwhile, and at which node.
+    pub fn run(&mut self, span: Span) -> Verdict {
+        let end = Span(self.at.0 + span.0);
+        loop {
+            let node = self.queue.first().copied();
+            let servers = self.servers.deadline();
+            let next = node.map(|(at, _)| at).into_iter().chain(servers).min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            self.at = self.at.max(next);
+            match node.filter(|(at, _)| *at == next) {
+                Some((_, index)) => self.turn(index)?,
+                None => {
+                    self.servers.go_on(self.at);
+                    self.hand_on();
+                }
+            }
+        }
+        self.at = end;
+        self.look()
+    }
+
+    fn turn(&mut self, index: usize) -> Verdict {
+        self.turns += 1;
+        let stepped = self.at_node(index, |node| node.step(node.world.now().at));
+        stepped
+            .unwrap_or(Ok(crate::sim::Stepped::Idle))
+            .map_err(|it| Violation {
+                detail: format!("node {index}: {}", it.detail),
+                ..it
+            })?;
+        match self.turns.is_multiple_of(LOOK_EACH) {
+            true => self.look(),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands on what servers answer to calls that waited.
+    fn hand_on(&mut self) {
+        for answered in self.servers.take_answers() {
+            let Some(index) = index_of(answered.to.node) else {
+                continue;
+            };
+            let Some(node) = self.nodes.get_mut(index) else {
+                continue;
+            };
+            node.catch_up(self.at);
+            node.world
+                .answered_late(answered.to.life, answered.to.op, answered.result);
+            self.enqueue(index);
+        }
+    }
+
+    fn enqueue(&mut self, index: usize) {
+        let Some(node) = self.nodes.get_mut(index) else {
+            return;
+        };
+        let next = node.next_since_beginning();
+        let Some(due) = self.due.get_mut(index) else {
+            return;
+        };
+        if let Some(before) = core::mem::replace(due, next) {
+            self.queue.remove(&(before, index));
+        }
+        if let Some(next) = next {
+            self.queue.insert((next, index));
+        }
+    }
+
+    /// The trouble is over everywhere: after a while all agree, and no node is lost any more.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn converge(&mut self) -> Verdict {
+        for index in 0..self.nodes.len() {
+            let calmed = self.at_node(index, Sim::calm_down);
+            calmed.unwrap_or(Ok(()))?;
+        }
+        self.run(Span::secs(120))?;
+        let losses = self.servers.losses();
+        self.run(PEACE)?;
+        self.no_node_is_lost_in_peace(losses)?;
+        self.all_agree()?;
+        self.wanted_copies_run()
+    }
+}
+
+fn node_of(seed: u64, index: usize) -> Sim {
+    let mut here = node();
+    let number = u128::try_from(index).unwrap_or(0) + 1;
+    here.id = NodeId(number);
+    here.name = format!("n{number}");
+    let config = client_of_cluster(listening(Config::new(0, here, "/alloc")));
+    let number = u64::try_from(index).unwrap_or(0);
+    let mut sim = Sim::with_config(seed.wrapping_mul(10_007).wrapping_add(number), config);
+    sim.quiet();
+    sim.world.servers = None;
+    sim.world.in_fleet = true;
+    sim
+}
+
+fn index_of(node: NodeId) -> Option<usize> {
+    usize::try_from(node.0).ok()?.checked_sub(1)
+}

@@ -1,0 +1,225 @@
+//! What servers answer to each call.
+
+use std::sync::Arc;
+
+use drover_core::cluster::{
+    AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
+    NodeReply, PulledAllocs,
+};
+use drover_core::ids::{AllocId, NodeId};
+use drover_core::model::drain::Eligibility;
+use drover_core::time::Span;
+
+use super::{Caller, GRACE, Known, NAMES, Servers, View, Waiting, error};
+
+impl Servers {
+    /// A call arrives. None if it waits for something to happen.
+    pub(super) fn call(
+        &mut self,
+        whose: Caller,
+        credentials: &Credentials,
+        call: Call,
+        view: View,
+    ) -> Option<Result<Answer, CallError>> {
+        let node = whose.node;
+        let is_first = matches!((&call, credentials), (Call::Register(_), Credentials::None));
+        let is_known = match credentials {
+            Credentials::None => false,
+            Credentials::NodeSecret => self.nodes.contains_key(&node),
+            Credentials::Identity(text) => text.expose().starts_with("identity"),
+        };
+        if !is_first && !is_known {
+            return Some(Err(error(CallErrorKind::PermissionDenied)));
+        }
+        Some(match call {
+            Call::Register(registered) => {
+                Ok(self.register_node(node, credentials, registered, view))
+            }
+            Call::Heartbeat { renew_identity } => {
+                self.heartbeat(node, credentials, renew_identity, view)
+            }
+            Call::EmitEvents(_) => self.of_known(node, Answer::EventsKept),
+            Call::WatchAllocs { index, max_wait } => {
+                return self.watch(whose, index, max_wait, view);
+            }
+            Call::PullAllocs { ids, .. } => Ok(Answer::Pulled(self.pull(&ids, view))),
+            Call::ReportAllocs(reports) => match self.nodes.get(&node) {
+                Some(known) if known.ready => {
+                    reports.into_iter().for_each(|it| self.take(it));
+                    Ok(Answer::ReportsKept)
+                }
+                Some(_) | None => Err(error(CallErrorKind::Other)),
+            },
+            Call::RegisterServices(_) | Call::RemoveServices(_)
+                if !self.nodes.contains_key(&node) =>
+            {
+                Err(error(CallErrorKind::PermissionDenied))
+            }
+            Call::RegisterServices(services) => {
+                let services = services.into_iter().map(|it| (it.id.clone(), it));
+                self.services.extend(services);
+                Ok(Answer::ServicesRegistered)
+            }
+            Call::RemoveServices(services) => {
+                for service in services {
+                    self.services.remove(&service.id);
+                }
+                Ok(Answer::ServicesRemoved)
+            }
+        })
+    }
+
+    fn of_known(&self, node: NodeId, answer: Answer) -> Result<Answer, CallError> {
+        match self.nodes.contains_key(&node) {
+            true => Ok(answer),
+            false => Err(error(CallErrorKind::UnknownNode)),
+        }
+    }
+
+    fn register_node(
+        &mut self,
+        id: NodeId,
+        credentials: &Credentials,
+        node: Arc<ClientNode>,
+        view: View,
+    ) -> Answer {
+        let before = self.nodes.remove(&id);
+        if let Some(before) = &before {
+            self.lost_at.remove(&(before.lost_at, id));
+        }
+        let known = Known {
+            node,
+            ready: before.as_ref().is_some_and(|it| it.ready),
+            eligibility: before
+                .as_ref()
+                .map_or(Eligibility::Eligible, |it| it.eligibility),
+            lost_at: Span::ZERO,
+            beats: before.map_or(0, |it| it.beats),
+        };
+        self.nodes.insert(id, known);
+        self.index += 1;
+        self.evaluates = true;
+        Answer::Registered(self.reply(id, credentials, false, view))
+    }
+
+    fn heartbeat(
+        &mut self,
+        id: NodeId,
+        credentials: &Credentials,
+        renews: bool,
+        view: View,
+    ) -> Result<Answer, CallError> {
+        if !self.nodes.contains_key(&id) {
+            return Err(error(CallErrorKind::UnknownNode));
+        }
+        let mut reply = self.reply(id, credentials, renews, view);
+        let Some(known) = self.nodes.get_mut(&id) else {
+            return Err(error(CallErrorKind::UnknownNode));
+        };
+        let was_ready = core::mem::replace(&mut known.ready, true);
+        if !was_ready || reply.identity.is_some() {
+            self.index += 1;
+            reply.index = self.index;
+        }
+        self.evaluates |= !was_ready;
+        Ok(Answer::Heartbeat(reply))
+    }
+
+    /// The node is alive for a while from now on.
+    fn reply(
+        &mut self,
+        id: NodeId,
+        credentials: &Credentials,
+        renews: bool,
+        view: View,
+    ) -> NodeReply {
+        let renews = renews || *credentials == Credentials::NodeSecret;
+        self.identities += u64::from(renews);
+        let identity = renews.then(|| format!("identity {}", self.identities).into());
+        let now = self.now;
+        let Some(known) = self.nodes.get_mut(&id) else {
+            return NodeReply::default();
+        };
+        known.beats += 1;
+        let ttl = Span::secs(10 + i64::try_from(known.beats * 7 % 10).unwrap_or(0));
+        self.lost_at.remove(&(known.lost_at, id));
+        known.lost_at = Span(now.0 + ttl.0 + GRACE.0);
+        self.lost_at.insert((known.lost_at, id));
+        NodeReply {
+            heartbeat_ttl: ttl,
+            servers: NAMES
+                .iter()
+                .take(view.names)
+                .map(|it| (*it).into())
+                .collect(),
+            eligibility: Some(known.eligibility),
+            identity,
+            index: 0,
+        }
+    }
+
+    fn watch(
+        &mut self,
+        whose: Caller,
+        index: u64,
+        max_wait: Span,
+        view: View,
+    ) -> Option<Result<Answer, CallError>> {
+        // By index 0 a server is asked that is not behind.
+        let behind = if index == 0 { 0 } else { view.behind };
+        let of_node = self.of_node.entry(whose.node).or_default();
+        let is_news = index == 0 || of_node.index > index;
+        if behind == 0 && !is_news {
+            let until = Span(self.now.0 + max_wait.0);
+            of_node.waiting.push(Waiting {
+                whose,
+                index,
+                until,
+            });
+            self.waits_until.insert((until, whose.node));
+            return None;
+        }
+        let at = self.index.saturating_sub(behind).max(1);
+        Some(Ok(Answer::Indexes(self.indexes(whose.node, at))))
+    }
+
+    /// Which allocations a node has, by an index.
+    pub(super) fn indexes(&self, node: NodeId, index: u64) -> AllocIndexes {
+        // Of a node that they do not know, they know nothing.
+        let known = self.nodes.contains_key(&node) || index < self.index;
+        let of_node = self.of_node.get(&node).filter(|_| known);
+        let all = of_node.into_iter().flat_map(|it| it.ever.iter().copied());
+        let of = |id: AllocId| {
+            let alloc = self.allocs.get(&id)?;
+            Some((id, alloc.at(index)?.modify_index))
+        };
+        AllocIndexes {
+            index,
+            allocs: all.filter_map(of).collect(),
+        }
+    }
+
+    fn pull(&self, ids: &[AllocId], view: View) -> PulledAllocs {
+        let index = self.index.saturating_sub(view.behind).max(1);
+        let found = ids.iter().filter_map(|id| self.allocs.get(id)?.at(index));
+        let mut allocs: Vec<_> = found.cloned().collect();
+        if view.doubles {
+            allocs.extend(allocs.clone());
+            allocs.reverse();
+        }
+        PulledAllocs { index, allocs }
+    }
+
+    fn take(&mut self, report: Arc<AllocReport>) {
+        let id = report.id;
+        let status = report.status;
+        self.report(id, |placed| placed.client_status = status);
+        if status.is_terminal() {
+            self.services.retain(|_, it| it.alloc != id);
+            self.evaluates = true;
+        }
+        if let Some(alloc) = self.allocs.get_mut(&id) {
+            alloc.reported = Some(report);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The way from a node to the servers and back: what is lost on it, late, doubled, or refused.
+
+use std::sync::Arc;
+
+use drover_core::agent::Input;
+use drover_core::cluster::{
+    Answer, Call, CallError, CallErrorKind, CallKind, Credentials, NodeReply,
+};
+use drover_core::effect::ServerEffect;
+use drover_core::input::ServerInput;
+use drover_core::op::Op;
+use drover_core::time::Span;
+
+use super::{Caller, NAMES, Servers, View, error};
+use crate::faults::Fault;
+use crate::inbox::Source;
+use crate::point::Point;
+use crate::world::{Later, World};
+
+/// Within which time calls are answered that nobody holds back.
+const TIMEOUT: Span = Span::secs(30);
+/// The same of heartbeats.
+const HEARTBEAT_TIMEOUT: Span = Span::secs(7);
+/// After how long a dead connection is noticed.
+const KEEP_ALIVE: Span = Span::secs(40);
+
+impl World {
+    /// The node asks something of the servers.
+    pub(crate) fn ask_servers(&mut self, effect: ServerEffect) {
+        match effect {
+            ServerEffect::Call {
+                op,
+                credentials,
+                call,
+            } => self.send_call(op, credentials, call),
+            ServerEffect::Cancel { op } => {
+                let node = self.node_id;
+                if let Some(servers) = &mut self.servers {
+                    servers.cancel(node, op);
+                }
+            }
+            ServerEffect::Servers(_) => {}
+        }
+    }
+
+    fn send_call(&mut self, op: Op, credentials: Credentials, call: Call) {
+        let entity = entity_of(&call);
+        if self.fires(Fault::CutOff, "servers") {
+            let grid = [Span::secs(5), Span::secs(40), Span::secs(600)];
+            let span = self.choices.one_of(&grid, Point::CutOffFor, "servers");
+            self.cut_off(span.unwrap_or(Span::ZERO));
+        }
+        if self.is_cut_off() || self.fires(Fault::LoseCall, &entity) {
+            return self.is_lost(self.life, op, call.kind());
+        }
+        // What is on its way for longer than the node waits does not come after what the node says next: nobody could
+        // tell servers which of the two is newer.
+        let timeout = timeout_of(&call);
+        let delay = self.latency(&entity, timeout).min(timeout);
+        let call = Box::new(call);
+        self.after(
+            delay,
+            &entity,
+            Later::Call {
+                op,
+                credentials,
+                call,
+            },
+        );
+    }
+
+    /// For so long no call of this node reaches the servers. Its connections are found dead after a while, and the
+    /// calls that wait in them fail.
+    pub fn cut_off(&mut self, span: Span) {
+        self.cut_off_until = Span(self.elapsed.0 + span.0);
+        for whose in self.hang_up() {
+            self.is_lost(whose.life, whose.op, CallKind::WatchAllocs);
+        }
+    }
+
+    /// A call or its answer is lost. One that may wait for minutes does not wait so long in a connection that is dead.
+    fn is_lost(&mut self, life: u64, op: Op, kind: CallKind) {
+        if kind != CallKind::WatchAllocs || life != self.life {
+            return;
+        }
+        let result = Err(error(CallErrorKind::Other));
+        let input = Input::Server(ServerInput::Answered { op, result });
+        let at = self.at + KEEP_ALIVE;
+        self.deliver(Source::Answer(op, 0), at, &Arc::from(kind.as_str()), input);
+    }
+
+    /// Whether no call of this node reaches the servers.
+    pub fn is_cut_off(&self) -> bool {
+        !self.converging && self.elapsed < self.cut_off_until
+    }
+
+    /// A call arrives at a server.
+    pub(crate) fn call_arrives(
+        &mut self,
+        life: u64,
+        op: Op,
+        credentials: &Credentials,
+        call: Call,
+    ) {
+        let (entity, kind) = (entity_of(&call), call.kind());
+        if self.is_cut_off() {
+            return self.is_lost(life, op, kind);
+        }
+        if self.fires(Fault::ForgetNode, "servers") {
+            let allocs = self.choices.either(Point::ForgottenAllocs, "servers");
+            let node = self.node_id;
+            if let Some(servers) = &mut self.servers {
+                servers.forget_node(node, allocs);
+            }
+        }
+        let timeout = timeout_of(&call);
+        let result = match self.refusal(&entity) {
+            Some(result) => Some(result),
+            None => self.ask(life, op, credentials, call, &entity),
+        };
+        self.servers_go_on();
+        match result {
+            None => {}
+            Some(_) if self.fires(Fault::LoseReply, &entity) => self.is_lost(life, op, kind),
+            Some(result) => self.reply(life, op, &entity, timeout, result),
+        }
+    }
+
+    /// What is answered without anybody having listened.
+    fn refusal(&mut self, entity: &str) -> Option<Result<Answer, CallError>> {
+        if self.fires(Fault::RefuseCall, entity) {
+            let kinds = [
+                CallErrorKind::Other,
+                CallErrorKind::NoServers,
+                CallErrorKind::NoLeader,
+                CallErrorKind::PermissionDenied,
+            ];
+            let kind = self.choices.one_of(&kinds, Point::Refusal, entity);
+            return Some(Err(error(kind.unwrap_or(CallErrorKind::Other))));
+        }
+        let is_odd = self.fires(Fault::OddReply, entity);
+        is_odd.then(|| Ok(Answer::Heartbeat(NodeReply::default())))
+    }
+
+    fn ask(
+        &mut self,
+        life: u64,
+        op: Op,
+        credentials: &Credentials,
+        call: Call,
+        entity: &str,
+    ) -> Option<Result<Answer, CallError>> {
+        let mut view = View {
+            names: NAMES.len(),
+            ..View::default()
+        };
+        if self.fires(Fault::ServerBehind, entity) {
+            let behind = self.choices.one_of(&[1, 2, 5, 20], Point::Behind, entity);
+            view.behind = behind.unwrap_or(0);
+        }
+        view.doubles = self.fires(Fault::DoubledAnswer, entity);
+        if self.fires(Fault::FewServers, entity) {
+            let names = self.choices.one_of(&[2, 1, 0], Point::Names, entity);
+            view.names = names.unwrap_or(view.names);
+        }
+        let node = self.node_id;
+        let now = self.elapsed;
+        let servers = self.servers.as_mut()?;
+        servers.go_on(now);
+        servers.call(Caller { node, life, op }, credentials, call, view)
+    }
+
+    /// What was due at the servers happens, and this node hears what they answer to calls that waited.
+    pub(crate) fn servers_go_on(&mut self) {
+        let now = self.elapsed;
+        let Some(servers) = &mut self.servers else {
+            return;
+        };
+        servers.go_on(now);
+        if !self.in_fleet {
+            for answered in servers.take_answers() {
+                self.answered_late(answered.to.life, answered.to.op, answered.result);
+            }
+        }
+    }
+
+    /// The answer to a call that waited is on its way.
+    pub(crate) fn answered_late(&mut self, life: u64, op: Op, result: Result<Answer, CallError>) {
+        let kind = CallKind::WatchAllocs;
+        match self.is_cut_off() || self.fires(Fault::LoseReply, kind.as_str()) {
+            true => self.is_lost(life, op, kind),
+            false => self.reply(life, op, &Arc::from(kind.as_str()), TIMEOUT, result),
+        }
+    }
+
+    fn reply(
+        &mut self,
+        life: u64,
+        op: Op,
+        entity: &Arc<str>,
+        timeout: Span,
+        result: Result<Answer, CallError>,
+    ) {
+        let input = Input::Server(ServerInput::Answered { op, result });
+        self.answer(life, op, entity, timeout, input);
+    }
+
+    /// The agent died: its connections end with it.
+    pub(crate) fn hang_up(&mut self) -> Vec<Caller> {
+        let node = self.node_id;
+        let servers = self.servers.as_mut();
+        servers.map_or_else(Vec::new, |it| it.hang_up(node))
+    }
+
+    /// When servers do something by themselves, since the beginning.
+    pub(crate) fn servers_deadline(&self) -> Option<Span> {
+        self.servers.as_ref().and_then(Servers::deadline)
+    }
+}
+
+fn entity_of(call: &Call) -> Arc<str> {
+    call.kind().as_str().into()
+}
+
+fn timeout_of(call: &Call) -> Span {
+    match call {
+        Call::Heartbeat { .. } => HEARTBEAT_TIMEOUT,
+        Call::Register(_)
+        | Call::EmitEvents(_)
+        | Call::WatchAllocs { .. }
+        | Call::PullAllocs { .. }
+        | Call::ReportAllocs(_)
+        | Call::RegisterServices(_)
+        | Call::RemoveServices(_) => TIMEOUT,
+    }
+}

@@ -1,0 +1,415 @@
+//! The servers of a cluster, as a model: what they know of nodes and allocations, what they answer, and how they
+//! decide what runs where.
+//!
+//! They are one consistent whole with an index that only rises. What a *single* server says may be older
+//! ([`View`]): of each allocation every state is kept with its index, so a server that is behind answers as all of
+//! them did before. Calls arrive and answers go out by `link.rs`, where the faults are: lost calls and answers,
+//! refusals, nodes that are cut off or forgotten.
+//!
+//! - `calls.rs`: what is answered to each call.
+//! - `placing.rs`: jobs become allocations on nodes that are ready, and what is lost or fails is replaced.
+//!
+//! Time is what passed since the beginning of the world, which no reboot of a node sets back. One value of this type
+//! serves all nodes of a [`crate::fleet::Fleet`]: it lies in the world of the node whose turn it is.
+
+mod calls;
+pub(crate) mod link;
+mod placing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use drover_core::cluster::{
+    AllocReport, Answer, CallError, CallErrorKind, ClientNode, PlacedAlloc, ServiceInstance,
+};
+use drover_core::ids::{AllocId, NodeId};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::drain::Eligibility;
+use drover_core::op::Op;
+use drover_core::time::Span;
+
+pub use placing::ClusterJob;
+
+/// After the time of a heartbeat is over, a node has so much longer.
+const GRACE: Span = Span::secs(10);
+
+/// The names of the servers.
+pub const NAMES: [&str; 3] = ["s1:4647", "s2:4647", "s3:4647"];
+
+/// A node, as servers know it.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// As it registered last.
+    pub node: Arc<ClientNode>,
+    /// Whether it beat in time.
+    pub ready: bool,
+    /// Whether it gets new allocations.
+    pub eligibility: Eligibility,
+    /// When it counts as lost, if no heartbeat comes before.
+    lost_at: Span,
+    beats: u64,
+}
+
+/// What an allocation was, by the index since which it was that; nothing from when it was removed on.
+type Versions = Vec<(u64, Option<Arc<PlacedAlloc>>)>;
+
+/// An allocation, as servers know it.
+#[derive(Clone, Debug)]
+pub struct Alloc {
+    /// Where it was placed.
+    pub node: NodeId,
+    versions: Versions,
+    reported: Option<Arc<AllocReport>>,
+}
+
+impl Alloc {
+    /// As it is; none if it was removed.
+    pub fn now(&self) -> Option<&Arc<PlacedAlloc>> {
+        self.versions.last().and_then(|(_, it)| it.as_ref())
+    }
+
+    /// What was reported of it last.
+    pub fn reported(&self) -> Option<&Arc<AllocReport>> {
+        self.reported.as_ref()
+    }
+
+    /// Every state that servers ever had of it.
+    pub fn states(&self) -> impl Iterator<Item = &Arc<PlacedAlloc>> {
+        self.versions.iter().filter_map(|(_, it)| it.as_ref())
+    }
+
+    /// Whether it was ever removed, or is.
+    pub fn was_removed(&self) -> bool {
+        self.versions.iter().any(|(_, it)| it.is_none())
+    }
+
+    fn at(&self, index: u64) -> Option<&Arc<PlacedAlloc>> {
+        let mut before = self.versions.iter().rev();
+        before
+            .find(|(since, _)| *since <= index)
+            .and_then(|(_, it)| it.as_ref())
+    }
+}
+
+/// What servers know of the allocations of a node.
+#[derive(Clone, Debug, Default)]
+struct OfNode {
+    /// The index of the last change to any of them.
+    index: u64,
+    /// Also those that were removed.
+    ever: BTreeSet<AllocId>,
+    waiting: Vec<Waiting>,
+}
+
+/// A call that waits for news.
+#[derive(Clone, Debug)]
+struct Waiting {
+    whose: Caller,
+    index: u64,
+    until: Span,
+}
+
+/// Who called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) node: NodeId,
+    /// In which life of its agent.
+    pub(crate) life: u64,
+    pub(crate) op: Op,
+}
+
+/// Which state a server answers from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    /// How many changes it is behind.
+    pub(crate) behind: u64,
+    /// Whether it says things twice, in another order.
+    pub(crate) doubles: bool,
+    /// How many of the servers it names.
+    pub(crate) names: usize,
+}
+
+/// The answer to a call that waited.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) to: Caller,
+    pub(crate) result: Result<Answer, CallError>,
+}
+
+/// The servers.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    nodes: BTreeMap<NodeId, Known>,
+    allocs: BTreeMap<AllocId, Alloc>,
+    of_node: BTreeMap<NodeId, OfNode>,
+    services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
+    jobs: BTreeMap<String, ClusterJob>,
+    index: u64,
+    now: Span,
+    answers: Vec<Answered>,
+    /// When nodes count as lost.
+    lost_at: BTreeSet<(Span, NodeId)>,
+    /// When calls that wait are answered though there is nothing new.
+    waits_until: BTreeSet<(Span, NodeId)>,
+    /// Whether something happened that may lead to other allocations.
+    evaluates: bool,
+    /// Nodes of whose allocations something changed.
+    changed: BTreeSet<NodeId>,
+    identities: u64,
+    losses: u64,
+}
+
+impl Servers {
+    /// Servers that know nothing yet.
+    pub fn new() -> Servers {
+        Servers {
+            index: 1,
+            ..Servers::default()
+        }
+    }
+
+    /// A node, if they know it.
+    pub fn node(&self, id: NodeId) -> Option<&Known> {
+        self.nodes.get(&id)
+    }
+
+    /// Every allocation that ever was, also those that were removed.
+    pub fn allocs(&self) -> impl Iterator<Item = (AllocId, &Alloc)> {
+        self.allocs.iter().map(|(id, alloc)| (*id, alloc))
+    }
+
+    /// One of them.
+    pub fn alloc(&self, id: AllocId) -> Option<&Alloc> {
+        self.allocs.get(&id)
+    }
+
+    /// Those that a node has now.
+    pub fn allocs_of(&self, node: NodeId) -> impl Iterator<Item = &Arc<PlacedAlloc>> {
+        let ids = self.of_node.get(&node).into_iter();
+        let ids = ids.flat_map(|it| &it.ever);
+        ids.filter_map(|id| self.allocs.get(id)?.now())
+    }
+
+    /// The services that are registered.
+    pub fn services(&self) -> impl Iterator<Item = &Arc<ServiceInstance>> {
+        self.services.values()
+    }
+
+    /// How often a node counted as lost.
+    pub fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// Servers change an allocation.
+    pub fn change(&mut self, id: AllocId, change: impl FnOnce(&mut PlacedAlloc)) {
+        self.index += 1;
+        let index = self.index;
+        self.edit(id, |placed| {
+            change(placed);
+            placed.modify_index = index;
+        });
+    }
+
+    /// What nodes report is no change of theirs.
+    fn report(&mut self, id: AllocId, change: impl FnOnce(&mut PlacedAlloc)) {
+        self.index += 1;
+        self.edit(id, change);
+    }
+
+    fn edit(&mut self, id: AllocId, change: impl FnOnce(&mut PlacedAlloc)) {
+        let index = self.index;
+        if let Some(alloc) = self.allocs.get_mut(&id)
+            && let Some(now) = alloc.now()
+        {
+            let mut placed = PlacedAlloc::clone(now);
+            change(&mut placed);
+            alloc.versions.push((index, Some(Arc::new(placed))));
+            let node = alloc.node;
+            self.touch(node);
+        }
+    }
+
+    fn touch(&mut self, node: NodeId) {
+        self.of_node.entry(node).or_default().index = self.index;
+        self.changed.insert(node);
+    }
+
+    /// Servers place an allocation on a node.
+    pub fn place(&mut self, node: NodeId, mut placed: PlacedAlloc) {
+        self.index += 1;
+        placed.modify_index = self.index;
+        let id = placed.id;
+        let alloc = Alloc {
+            node,
+            versions: vec![(self.index, Some(Arc::new(placed)))],
+            reported: None,
+        };
+        self.allocs.insert(id, alloc);
+        self.of_node.entry(node).or_default().ever.insert(id);
+        self.touch(node);
+    }
+
+    /// Servers stop an allocation.
+    pub fn stop(&mut self, id: AllocId) {
+        self.change(id, |placed| placed.desired = DesiredStatus::Stop);
+    }
+
+    /// Servers have an allocation no more.
+    pub fn remove(&mut self, id: AllocId) {
+        self.index += 1;
+        let index = self.index;
+        if let Some(alloc) = self.allocs.get_mut(&id) {
+            alloc.versions.push((index, None));
+            let node = alloc.node;
+            self.touch(node);
+        }
+        self.services.retain(|_, it| it.alloc != id);
+    }
+
+    /// Allocations that ended are collected as garbage.
+    pub fn collect(&mut self) {
+        let over = |alloc: &Alloc| {
+            let now = alloc.now();
+            now.is_some_and(|it| it.desired.is_terminal() || self.is_done(it))
+        };
+        let ended = |alloc: &Alloc| alloc.now().is_some_and(|it| it.client_status.is_terminal());
+        let all = self.allocs.iter();
+        let over = all.filter(|(_, it)| ended(it) && over(it));
+        let over: Vec<AllocId> = over.map(|(id, _)| *id).collect();
+        over.into_iter().for_each(|id| self.remove(id));
+    }
+
+    /// Servers forget a node, and what they had of it too if `allocs`; else that is replaced.
+    pub fn forget_node(&mut self, node: NodeId, allocs: bool) {
+        if let Some(known) = self.nodes.remove(&node) {
+            self.lost_at.remove(&(known.lost_at, node));
+        }
+        let ids: Vec<AllocId> = self.allocs_of(node).map(|it| it.id).collect();
+        for id in ids {
+            match allocs {
+                true => self.remove(id),
+                false => self.give_up(id),
+            }
+        }
+        self.index += 1;
+        self.touch(node);
+        self.evaluates = true;
+    }
+
+    /// From now on a node gets new allocations, or does not.
+    pub fn set_eligibility(&mut self, node: NodeId, eligibility: Eligibility) {
+        if let Some(known) = self.nodes.get_mut(&node) {
+            known.eligibility = eligibility;
+            self.evaluates = true;
+        }
+    }
+
+    /// When something happens here by itself.
+    pub(crate) fn deadline(&self) -> Option<Span> {
+        let first = |of: &BTreeSet<(Span, NodeId)>| of.first().map(|(at, _)| *at);
+        [first(&self.lost_at), first(&self.waits_until)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// It is `now`: what was to happen until then happens, and what follows from all that changed.
+    pub(crate) fn go_on(&mut self, now: Span) {
+        self.now = self.now.max(now);
+        while let Some((at, node)) = self.lost_at.first().copied().filter(|(at, _)| *at <= now) {
+            self.lost_at.remove(&(at, node));
+            self.lose(node);
+        }
+        if core::mem::take(&mut self.evaluates) {
+            self.evaluate();
+        }
+        let changed = core::mem::take(&mut self.changed);
+        let over = self.waits_until.range(..=(now, NodeId(u128::MAX)));
+        let nodes: BTreeSet<NodeId> = over.map(|(_, node)| *node).chain(changed).collect();
+        nodes.into_iter().for_each(|node| self.answer_waiting(node));
+    }
+
+    /// A node did not beat in time.
+    fn lose(&mut self, node: NodeId) {
+        let Some(known) = self.nodes.get_mut(&node).filter(|it| it.ready) else {
+            return;
+        };
+        known.ready = false;
+        self.losses += 1;
+        self.evaluates = true;
+        let live = self.allocs_of(node);
+        let live = live.filter(|it| !it.client_status.is_terminal());
+        let live: Vec<AllocId> = live.map(|it| it.id).collect();
+        for id in live {
+            let placed = self.allocs.get(&id).and_then(Alloc::now);
+            match placed.is_some_and(|it| survives_disconnect(it)) {
+                true => self.change(id, |it| it.client_status = ClientStatus::Unknown),
+                false => self.give_up(id),
+            }
+        }
+    }
+
+    /// What ran on a node that is lost counts as lost, and shall not run if it comes back.
+    fn give_up(&mut self, id: AllocId) {
+        self.change(id, |placed| {
+            placed.desired = DesiredStatus::Stop;
+            if !placed.client_status.is_terminal() {
+                placed.client_status = ClientStatus::Lost;
+            }
+        });
+        self.services.retain(|_, it| it.alloc != id);
+    }
+
+    fn answer_waiting(&mut self, node: NodeId) {
+        let (now, of_node) = (self.now, self.of_node.entry(node).or_default());
+        let index = of_node.index;
+        let is_over = |one: &mut Waiting| one.index < index || one.until <= now;
+        let over: Vec<Waiting> = of_node.waiting.extract_if(.., is_over).collect();
+        for one in over {
+            self.waits_until.remove(&(one.until, node));
+            let result = Ok(Answer::Indexes(self.indexes(node, self.index)));
+            let to = one.whose;
+            self.answers.push(Answered { to, result });
+        }
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(crate) fn cancel(&mut self, node: NodeId, op: Op) {
+        if let Some(of_node) = self.of_node.get_mut(&node) {
+            let of_it = |one: &mut Waiting| one.whose.op == op;
+            let cancelled: Vec<Waiting> = of_node.waiting.extract_if(.., of_it).collect();
+            for one in cancelled {
+                self.waits_until.remove(&(one.until, node));
+            }
+        }
+    }
+
+    /// The connections of a node are gone. Returns whose calls waited in them.
+    pub(crate) fn hang_up(&mut self, node: NodeId) -> Vec<Caller> {
+        let of_node = self.of_node.entry(node).or_default();
+        let waited = core::mem::take(&mut of_node.waiting);
+        for one in &waited {
+            self.waits_until.remove(&(one.until, node));
+        }
+        waited.into_iter().map(|one| one.whose).collect()
+    }
+
+    /// Answers to calls that waited.
+    pub(crate) fn take_answers(&mut self) -> Vec<Answered> {
+        core::mem::take(&mut self.answers)
+    }
+}
+
+/// Whether an allocation goes on where it is while its node is out of reach.
+fn survives_disconnect(placed: &PlacedAlloc) -> bool {
+    let group = placed.job.as_ref().ok();
+    let group = group.and_then(|job| job.group(placed.group.as_str()));
+    group.is_some_and(|group| group.max_client_disconnect.is_some())
+}
+
+fn error(kind: CallErrorKind) -> CallError {
+    CallError {
+        kind,
+        message: format!("{kind:?}"),
+    }
+}

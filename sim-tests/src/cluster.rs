@@ -1,0 +1,113 @@
+//! Random worlds in which the node is in a cluster: what people ask for is asked at the servers, and what runs is
+//! what servers place.
+
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::Job;
+use drover_core::time::Span;
+use drover_io_sim::script::{
+    Act, ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterForgetNode, ClusterRegister,
+    ClusterStopAlloc, Script, What,
+};
+use drover_io_sim::{Dice, Faults};
+
+/// In some worlds the node is in a cluster.
+pub(crate) fn in_a_cluster(dice: &mut Dice, mut script: Script) -> Script {
+    if dice.below(8, "cluster", "") != 1 {
+        return script;
+    }
+    script.cluster = true;
+    script.has = None;
+    script.jobs.iter_mut().for_each(suit);
+    let acts = core::mem::take(&mut script.acts);
+    script.acts = acts.into_iter().filter_map(at_servers).collect();
+    for _ in 0..dice.below(6, "acts of servers", "") {
+        let act = act_of_servers(dice, script.jobs.len());
+        let at = dice.below(script.acts.len() + 1, "when", "");
+        script.acts.insert(at, act);
+    }
+    script.faults = script.faults.and(&Faults::of_servers(script.seed));
+    script
+}
+
+/// What only this node's own scheduler does is not in it.
+fn suit(job: &mut Job) {
+    (job.parameterized_job, job.periodic) = (None, None);
+    for group in &mut job.task_groups {
+        group.volumes.clear();
+        group.ephemeral_disk = None;
+        group.tasks.iter_mut().for_each(|task| {
+            task.resources.devices.clear();
+            task.resources.cores = 0;
+            task.volume_mounts.clear();
+            task.dispatch_payload = None;
+            task.wait_for.clear();
+        });
+        no_canaries(group);
+    }
+}
+
+fn no_canaries(group: &mut TaskGroup) {
+    if let Some(update) = &mut group.update {
+        (update.canary, update.auto_promote) = (0, false);
+    }
+}
+
+/// The same, as it is asked for at the servers; none if there is no such thing.
+fn at_servers(act: Act) -> Option<Act> {
+    let what: What = match act.what {
+        What::Register(it) => ClusterRegister {
+            job: it.job,
+            change: it.change,
+        }
+        .into(),
+        What::TakeOver(it) => ClusterRegister {
+            job: it.job,
+            change: None,
+        }
+        .into(),
+        What::Deregister(it) => ClusterDeregister { job: it.job }.into(),
+        What::StopAlloc(it) => ClusterStopAlloc {
+            job: it.job,
+            nth: it.nth.unwrap_or(0),
+        }
+        .into(),
+        What::Collect(_) => ClusterCollect.into(),
+        kept @ (What::Restart(_)
+        | What::RestartTask(_)
+        | What::Signal(_)
+        | What::SignalTask(_)
+        | What::OpenSession(_)
+        | What::CollectAlloc(_)
+        | What::Driver(_)
+        | What::ChangeTemplate(_)
+        | What::Shutdown(_)
+        | What::Replace(_)) => kept,
+        _ => return None,
+    };
+    Some(Act { what, ..act })
+}
+
+fn act_of_servers(dice: &mut Dice, jobs: usize) -> Act {
+    let job = format!("j{}", dice.below(jobs, "whose at servers", ""));
+    let what: What = match dice.below(8, "at servers", "") {
+        0 | 1 => ClusterCollect.into(),
+        2 => ClusterForgetNode {
+            allocs: dice.below(2, "allocs, too", "") == 1,
+        }
+        .into(),
+        3 => ClusterEligibility { eligible: false }.into(),
+        4 => ClusterEligibility { eligible: true }.into(),
+        5 => ClusterDeregister { job }.into(),
+        _ => ClusterStopAlloc {
+            job,
+            nth: dice.below(4, "which at servers", ""),
+        }
+        .into(),
+    };
+    let pause = dice.one_of(&[0, 1, 1_000, 30_000, 600_000], "pause of servers", "");
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what,
+    }
+}

@@ -1,0 +1,209 @@
+//! A node in a cluster: what it says to the servers, and what becomes of what they place on it.
+
+use drover_core::ids::{AllocId, NodeId};
+use drover_core::input::ShutdownMode;
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::drain::Eligibility;
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
+
+fn web() -> Job {
+    let group = group("g", [task("main")]).registers("api", "8080");
+    job("web", JobType::Service, [group])
+}
+
+fn node(sim: &Sim) -> NodeId {
+    sim.config().node.id
+}
+
+/// What servers think of the copies of a job that they want.
+fn statuses(sim: &Sim, job: &str) -> Vec<ClientStatus> {
+    let servers = sim.world.servers.iter();
+    let allocs = servers.flat_map(|it| it.allocs_of(node(sim)));
+    let of_job = allocs.filter(|it| it.name.starts_with(job) && !it.desired.is_terminal());
+    of_job.map(|it| it.client_status).collect()
+}
+
+fn is_running_at_servers(sim: &Sim, job: &str) -> bool {
+    statuses(sim, job) == [ClientStatus::Running]
+}
+
+fn first(sim: &Sim) -> Option<AllocId> {
+    let servers = sim.world.servers.as_ref()?;
+    servers.allocs().next().map(|(id, _)| id)
+}
+
+fn runs_web(sim: &mut Sim) -> Result<(), Violation> {
+    sim.at_servers(|servers| servers.register(&web(), true));
+    sim.until(SOON, |sim| is_running_at_servers(sim, "web"))
+}
+
+#[test]
+fn job_of_servers_runs_is_reported_and_stops() {
+    for_seeds_in_cluster(60, |sim| {
+        runs_web(sim)?;
+        sim.until(SOON, |sim| services(sim) == 1)?;
+        sim.at_servers(|servers| servers.deregister("web"));
+        sim.until(SOON, |sim| sim.living("main") == 0 && services(sim) == 0)?;
+        sim.until(SOON, |sim| {
+            let alloc = first(sim).and_then(|id| sim.world.servers.as_ref()?.alloc(id)?.now());
+            alloc.is_some_and(|it| it.client_status == ClientStatus::Complete)
+        })?;
+        sim.at_servers(|servers| servers.collect());
+        sim.until(SOON, |sim| sim.allocs("web").is_empty())?;
+        sim.converge()
+    });
+}
+
+fn services(sim: &Sim) -> usize {
+    sim.world
+        .servers
+        .as_ref()
+        .map_or(0, |it| it.services().count())
+}
+
+#[test]
+fn job_of_servers_survives_each_crash_of_the_agent() {
+    each_crash_in_cluster(|sim| {
+        runs_web(sim)?;
+        let mut other = web();
+        other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(1));
+        sim.at_servers(|servers| servers.register(&other, true));
+        sim.run(Span::secs(5))?;
+        let mut other = web();
+        other.task_groups[0].tasks[0] = task("main").with("kill_after", "1s");
+        sim.at_servers(|servers| servers.register(&other, false));
+        sim.run(SOON)?;
+        if sim.crash_at.is_some() {
+            // It was dead after each step of the story: what follows is only heartbeats.
+            return Ok(());
+        }
+        sim.converge()?;
+        sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
+}
+
+#[test]
+fn job_of_servers_survives_each_trouble_of_calls() {
+    let kinds = [
+        Fault::LoseCall,
+        Fault::LoseReply,
+        Fault::RefuseCall,
+        Fault::OddReply,
+        Fault::ServerBehind,
+        Fault::FewServers,
+        Fault::DoubledAnswer,
+    ];
+    for kind in kinds {
+        for_seeds_in_cluster(25, |sim| {
+            sim.world.faults = Faults::only(&[kind], 300);
+            sim.at_servers(|servers| servers.register(&web(), true));
+            sim.run(Span::secs(120))?;
+            sim.at_servers(|servers| servers.stop_one("web", 0));
+            sim.run(Span::secs(120))?;
+            sim.converge()?;
+            sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+        });
+    }
+}
+
+#[test]
+fn restarted_agent_starts_nothing_again_and_loses_no_beat() {
+    for_seeds_in_cluster(40, |sim| {
+        runs_web(sim)?;
+        sim.run(SOON)?;
+        sim.shutdown(ShutdownMode::KeepTasks);
+        sim.run(Span::secs(3))?;
+        sim.restart()?;
+        sim.run(Span::secs(300))?;
+        let losses = sim.world.servers.as_ref().map_or(0, |it| it.losses());
+        sim.expect_that(losses == 0, "the node is never lost")?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
+        sim.converge()
+    });
+}
+
+/// Servers give it up, and have it run again on this node when it is back: the first copy ends before that.
+#[test]
+fn node_that_was_cut_off_ends_what_servers_gave_up() {
+    for_seeds_in_cluster(40, |sim| {
+        runs_web(sim)?;
+        sim.world.cut_off(Span::secs(120));
+        sim.run(Span::secs(100))?;
+        sim.expect_that(statuses(sim, "web").is_empty(), "servers gave it up")?;
+        sim.expect_that(sim.living("main") == 1, "it runs on meanwhile")?;
+        sim.until(Span::secs(120), |sim| is_running_at_servers(sim, "web"))?;
+        sim.expect_that(sim.living("main") == 1, "one copy runs")?;
+        sim.expect_that(sim.world.starts_of("main") == 2, "another one")?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn alloc_that_survives_disconnects_is_the_same_afterwards() {
+    for_seeds_in_cluster(40, |sim| {
+        let mut web = web();
+        web.task_groups[0].max_client_disconnect = Some(Span::secs(3600));
+        sim.at_servers(|servers| servers.register(&web, true));
+        sim.until(SOON, |sim| is_running_at_servers(sim, "web"))?;
+        sim.world.cut_off(Span::secs(120));
+        sim.run(Span::secs(100))?;
+        let unknown = statuses(sim, "web") == [ClientStatus::Unknown];
+        sim.expect_that(unknown, "servers do not know what became of it")?;
+        sim.until(Span::secs(120), |sim| is_running_at_servers(sim, "web"))?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn alloc_stops_by_itself_when_servers_are_silent_for_too_long() {
+    for_seeds_in_cluster(40, |sim| {
+        let mut web = web();
+        web.task_groups[0].stop_after_client_disconnect = Some(Span::secs(60));
+        sim.at_servers(|servers| servers.register(&web, true));
+        sim.until(SOON, |sim| is_running_at_servers(sim, "web"))?;
+        sim.world.cut_off(Span::secs(300));
+        sim.run(Span::secs(40))?;
+        sim.expect_that(sim.living("main") == 1, "it runs on for a minute")?;
+        sim.run(Span::secs(60))?;
+        sim.expect_that(sim.living("main") == 0, "it is stopped")?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn node_that_servers_forgot_keeps_what_they_still_have() {
+    for_seeds_in_cluster(40, |sim| {
+        runs_web(sim)?;
+        let node = node(sim);
+        sim.at_servers(|servers| servers.forget_node(node, true));
+        sim.run(Span::secs(120))?;
+        sim.converge()?;
+        sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
+}
+
+#[test]
+fn ineligible_node_keeps_what_runs_and_gets_nothing_new() {
+    for_seeds_in_cluster(50, |sim| {
+        runs_web(sim)?;
+        let node = node(sim);
+        sim.at_servers(|servers| servers.set_eligibility(node, Eligibility::Ineligible));
+        sim.run(SOON)?;
+        let other = job("other", JobType::Service, [group("g", [task("other")])]);
+        sim.at_servers(|servers| servers.register(&other, true));
+        sim.run(SOON)?;
+        sim.expect_that(
+            sim.living("main") == 1 && sim.living("other") == 0,
+            "only web",
+        )?;
+        sim.at_servers(|servers| servers.set_eligibility(node, Eligibility::Eligible));
+        sim.until(SOON, |sim| sim.living("other") == 1)?;
+        sim.converge()
+    });
+}
