@@ -134,6 +134,8 @@ pub struct Sim {
     namespaces: BTreeMap<String, Arc<str>>,
     tape: Tape,
     quiet: bool,
+    /// After each so many steps the state is looked at.
+    looks_each: u64,
     steps_at_instant: (Instant, u32),
 }
 
@@ -172,6 +174,7 @@ impl Sim {
             namespaces: BTreeMap::new(),
             tape: Tape::default(),
             quiet: false,
+            looks_each: 1,
             steps_at_instant: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
@@ -455,6 +458,11 @@ impl Sim {
         )
     }
 
+    /// The state is only looked at after each so many steps: of a thousand nodes nobody can look at all.
+    pub(crate) fn look_each(&mut self, steps: u64) {
+        self.looks_each = steps.max(1);
+    }
+
     /// Nothing of the past is kept that only serves to look back.
     pub(crate) fn quiet(&mut self) {
         self.quiet = true;
@@ -578,6 +586,10 @@ impl Sim {
     fn check(&mut self, agent: &Agent) -> Verdict {
         if self.died_in_step {
             // What the agent thinks that it did, it did not.
+            return Ok(());
+        }
+        self.checker.after_step(&self.world, agent);
+        if !self.steps.is_multiple_of(self.looks_each) {
             return Ok(());
         }
         self.checker.state(&self.world, agent)?;

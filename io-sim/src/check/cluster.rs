@@ -267,6 +267,11 @@ fn is_unknown(kind: CallErrorKind) -> bool {
 }
 
 impl Checker {
+    /// After each step: which calls are not awaited any more.
+    pub(crate) fn after_step(&mut self, world: &World, agent: &Agent) {
+        self.cluster.prune(agent, world.at);
+    }
+
     pub(super) fn server_effect(
         &mut self,
         world: &World,
@@ -446,7 +451,6 @@ impl Checker {
         world: &World,
         agent: &Agent,
     ) -> Verdict {
-        self.cluster.prune(agent, world.at);
         if self.leaving || self.cluster.newest.is_empty() {
             return Ok(());
         }

@@ -20,8 +20,10 @@ use crate::machine::listening;
 use crate::servers::Servers;
 use crate::sim::{Sim, client_of_cluster, node};
 
-/// After so many turns all nodes are looked at.
-const LOOK_EACH: u64 = 50;
+/// After so many turns all nodes are looked at, and in a large fleet after so many as there are nodes.
+const LOOK_EACH: usize = 50;
+/// In fleets that are larger than this, the state of a node is looked at after each so many of its steps only.
+const LARGE: (usize, u64) = (64, 16);
 
 /// How long it takes at most until node and servers agree when all trouble is over: what is under way may take an
 /// hour, and then what follows from it.
@@ -50,6 +52,12 @@ impl Fleet {
             at: Span::ZERO,
             turns: 0,
         };
+        if count > LARGE.0 {
+            fleet
+                .nodes
+                .iter_mut()
+                .for_each(|node| node.look_each(LARGE.1));
+        }
         (0..count).for_each(|index| fleet.enqueue(index));
         fleet
     }
@@ -143,7 +151,8 @@ impl Fleet {
                 detail: format!("node {index}: {}", it.detail),
                 ..it
             })?;
-        match self.turns.is_multiple_of(LOOK_EACH) {
+        let looks_each = u64::try_from(LOOK_EACH.max(self.nodes.len())).unwrap_or(u64::MAX);
+        match self.turns.is_multiple_of(looks_each) {
             true => self.look(),
             false => Ok(()),
         }
