@@ -22,6 +22,8 @@
 //! - **Faults** (`faults.rs`) have weights and budgets, and end: within two simulated hours after
 //!   them everything must converge, `pending()` must be empty, and another restart of the agent
 //!   must change nothing (`sim/ends.rs`).
+//! - **A cluster**: the servers are a model ([`servers`]) that may be behind, silent, forgetful or odd. The node of a script
+//!   is in one or not; a [`fleet`] is many nodes and their servers, with properties across nodes.
 //! - **Properties** ([`check`]) are checked after each step on what the step touched, and on
 //!   everything now and then.
 //! - **Rehearsals** ([`rehearse`]) of people's jobs, and **replays** ([`replay`]) of real agents'

@@ -134,8 +134,8 @@ pub struct Sim {
     namespaces: BTreeMap<String, Arc<str>>,
     tape: Tape,
     quiet: bool,
-    /// After each so many steps the state is looked at.
-    looks_each: u64,
+    /// After each so many steps the state is checked.
+    checks_every: u64,
     steps_at_instant: (Instant, u32),
 }
 
@@ -174,7 +174,7 @@ impl Sim {
             namespaces: BTreeMap::new(),
             tape: Tape::default(),
             quiet: false,
-            looks_each: 1,
+            checks_every: 1,
             steps_at_instant: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
@@ -458,9 +458,9 @@ impl Sim {
         )
     }
 
-    /// The state is only looked at after each so many steps: of a thousand nodes nobody can look at all.
-    pub(crate) fn look_each(&mut self, steps: u64) {
-        self.looks_each = steps.max(1);
+    /// The state is checked after each so many steps only: of a thousand nodes all would take too long.
+    pub(crate) fn check_every(&mut self, steps: u64) {
+        self.checks_every = steps.max(1);
     }
 
     /// Nothing of the past is kept that only serves to look back.
@@ -589,7 +589,7 @@ impl Sim {
             return Ok(());
         }
         self.checker.after_step(&self.world, agent);
-        if !self.steps.is_multiple_of(self.looks_each) {
+        if !self.steps.is_multiple_of(self.checks_every) {
             return Ok(());
         }
         self.checker.state(&self.world, agent)?;

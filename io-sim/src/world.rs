@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Everything that was ever launched.
-    pub fn processes(&self) -> impl Iterator<Item = (&LaunchId, &Process)> {
+    pub fn processes(&self) -> impl Iterator<Item = (&LaunchId, &Process)> + Clone {
         self.processes.iter()
     }
 

@@ -1,4 +1,4 @@
-//! Lists. The JSON of a long one is made in pieces, on threads where that delays nobody: each while the one before it
+//! Lists. The JSON of a long one is made in pieces, on threads where that delays nobody ([`aside`]): each while the one before it
 //! is sent, so that a list of 10,000 is never in memory as a whole.
 
 use std::io;
@@ -8,9 +8,10 @@ use axum::body::Body;
 use axum::response::Response;
 use futures::{StreamExt, stream};
 use serde::Serialize;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use super::answer::{self, Answer};
+use super::aside;
 use super::blocking::Indexed;
 use super::errors::ApiError;
 use super::filter::Row;
@@ -94,7 +95,7 @@ async fn elsewhere<R: Send + 'static>(
     if count <= FEW {
         return make();
     }
-    let made = spawn_blocking(make).await;
+    let made = aside::spawn(make).await;
     made.map_err(|_| ApiError::failed("the answer could not be made"))?
 }
 
@@ -148,7 +149,7 @@ where
 
     fn begin(self: &Arc<Self>, from: usize) -> JoinHandle<serde_json::Result<Piece>> {
         let list = self.clone();
-        spawn_blocking(move || list.piece(from))
+        aside::spawn(move || list.piece(from))
     }
 }
 

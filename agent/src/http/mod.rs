@@ -6,6 +6,7 @@ pub mod actions;
 pub mod agent;
 mod allocations;
 mod answer;
+mod aside;
 mod audit;
 mod blocking;
 mod body;

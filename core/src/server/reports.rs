@@ -193,10 +193,7 @@ impl Reports {
 
     fn again(&mut self, now: Instant, id: AllocId) {
         self.acknowledged.remove(&id);
-        // That a call which is under way is acknowledged says nothing of what came after it.
-        if let Some((_, sent)) = &mut self.asked {
-            sent.retain(|(report, _)| report.id != id);
-        }
+        self.take_back(id);
         self.changed.insert(id);
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
     }
@@ -219,7 +216,15 @@ impl Reports {
     pub(super) fn forget(&mut self, cx: &mut Cx<'_>, id: AllocId) {
         self.changed.remove(&id);
         self.acknowledged.remove(&id);
+        self.take_back(id);
         cx.forget(Key::Reported(id));
+    }
+
+    /// That a call which is under way is acknowledged says nothing of an allocation any more.
+    fn take_back(&mut self, id: AllocId) {
+        if let Some((_, sent)) = &mut self.asked {
+            sent.retain(|(report, _)| report.id != id);
+        }
     }
 
     /// Whether servers have all that became of the allocations.

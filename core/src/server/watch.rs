@@ -216,11 +216,14 @@ impl Watch {
 
     /// All of a round is here.
     fn counts(&mut self, now: Instant, round: &AllocIndexes) {
+        // The answer to index 0 is no older than what is here. Its index is that of what servers name in it, which may be
+        // older than what they have no more.
+        let is_first = self.index == 0;
         (self.index, self.applied) = (round.index, true);
         self.state = State::Due(now);
         let is_dropped = |(id, index): &(&AllocId, &u64)| {
             // What was pulled since may be newer than the round.
-            !round.allocs.contains_key(*id) && **index <= round.index
+            !round.allocs.contains_key(*id) && (is_first || **index <= round.index)
         };
         let dropped = self.known.iter().filter(is_dropped).map(|(id, _)| *id);
         let is_same = self.dropped_in == self.asked_in;

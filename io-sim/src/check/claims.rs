@@ -218,8 +218,9 @@ impl Checker {
             holder.is_none_or(|it| is_there(it) && !ends(it) && !is_dropped(it))
         };
         let holder = rule.iter().find(|(_, id)| goes_on(id));
+        let sent = holder.and_then(|(_, id)| self.cluster.sent(*id));
         self.holds(Property::AwaitedHolderIsStopping, holder.is_none(), || {
-            format!("{name} waits for {holder:?}, which is not to end")
+            format!("{name} waits for {holder:?}, which is not to end; servers sent {sent:?}")
         })
     }
 

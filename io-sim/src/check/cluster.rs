@@ -14,23 +14,24 @@ use drover_core::cluster::{
     ServiceInstance,
 };
 use drover_core::effect::ServerEffect;
-use drover_core::ids::{AllocId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::ServerInput;
 use drover_core::model::alloc::ClientStatus;
-use drover_core::model::task::Hook;
+use drover_core::model::task::{Hook, Stage};
 use drover_core::op::Op;
 use drover_core::operations::{Operation, Owner};
 use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record};
+use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Instant, Span};
 
 use super::{Checker, Property, Verdict};
+use crate::process::Process;
+use crate::servers::{GRACE, Servers};
 use crate::world::World;
 
 /// So many calls within a second are no busy loop, whatever servers answer.
 const MOST_CALLS: usize = 40;
-/// How long servers wait for a heartbeat whose time is over.
-const GRACE: Span = Span::secs(10);
 
 /// What is remembered of what node and servers said to each other.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +60,8 @@ pub(super) struct Cluster {
     doubted: Vec<(Op, Option<AllocId>)>,
     /// The allocations that servers named last.
     named: BTreeSet<AllocId>,
+    /// How often the node was lost while there was trouble.
+    losses: u64,
     /// What servers said last of each allocation: their index, the version of its job, and whether it shall end.
     newest: BTreeMap<AllocId, Newest>,
 }
@@ -142,6 +145,13 @@ impl Cluster {
     /// Whether an allocation is one of servers that they did not name last.
     pub(super) fn is_dropped(&self, alloc: &AllocRecord) -> bool {
         alloc.of_servers && !self.named.contains(&alloc.id)
+    }
+
+    /// What servers said last of an allocation, for people.
+    pub(super) fn sent(&self, id: AllocId) -> Option<String> {
+        let newest = self.newest.get(&id)?;
+        let desired = if newest.ends { "stop" } else { "run" };
+        Some(format!("{desired} by index {}", newest.index))
     }
 
     /// A call leaves.
@@ -267,6 +277,11 @@ fn is_unknown(kind: CallErrorKind) -> bool {
 }
 
 impl Checker {
+    /// The trouble is over: from now on the node is not lost.
+    pub(crate) fn is_reachable(&mut self, world: &World) {
+        self.cluster.losses = world.servers.as_ref().map_or(0, Servers::losses);
+    }
+
     /// After each step: which calls are not awaited any more.
     pub(crate) fn after_step(&mut self, world: &World, agent: &Agent) {
         self.cluster.prune(agent, world.at);
@@ -293,7 +308,7 @@ impl Checker {
                     Call::Register(node) => self.unchanged_node_is_not_registered_again(node)?,
                     Call::ReportAllocs(reports) => {
                         for report in reports {
-                            self.report_to_servers_is_true(world, report)?;
+                            self.report_to_servers_is_true(world, agent, report)?;
                             self.unchanged_report_is_not_sent_again(report)?;
                         }
                     }
@@ -363,19 +378,37 @@ impl Checker {
         })
     }
 
-    fn report_to_servers_is_true(&mut self, world: &World, report: &AllocReport) -> Verdict {
+    fn report_to_servers_is_true(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        report: &AllocReport,
+    ) -> Verdict {
         let id = report.id;
-        let of_it = |key: &TaskKey| key.alloc == id;
-        let mut all = world.processes().filter(|(_, it)| of_it(&it.key));
+        let mut all = world.processes().filter(|(_, it)| it.key.alloc == id);
+        // What nobody can find, and what does not end by any means, is said to be over.
+        let is_known = |launch: &LaunchId, it: &Process| {
+            !it.unknowable && !world.unread.contains(&it.key) && !self.ending.is_destroyed(*launch)
+        };
+        let alive = all.clone().filter(|(_, it)| it.alive);
+        let alive = alive.filter(|(launch, it)| is_known(launch, it));
+        let mut alive = alive.map(|(_, it)| it.key.clone());
+        let tasks = agent.view().alloc(id).map(AllocRunner::tasks);
+        // What ran for too long is said to be over when its tasks are asked to end.
+        let group = agent.view().alloc(id);
+        let group = group.and_then(|it| it.job().group(it.record().group.as_str()));
+        let limited = group.is_some_and(|it| it.max_run_duration.is_some());
+        // Poststop tasks come after.
+        let is_main = |key: &TaskKey| {
+            let mut tasks = tasks.into_iter().flatten();
+            let task = tasks.find(|it| it.spec().key == *key);
+            task.is_none_or(|it| it.spec().stage() != Stage::Poststop)
+        };
         let is_true = match report.status {
             ClientStatus::Running => all.any(|(_, it)| it.claims > 0),
-            // What nobody can find, and what does not end by any means, is said to be over.
-            ClientStatus::Complete | ClientStatus::Failed => {
-                let alive = all.filter(|(_, it)| it.alive && it.watched && !it.unknowable);
-                alive
-                    .map(|(launch, _)| launch)
-                    .all(|launch| self.ending.is_destroyed(*launch))
-            }
+            ClientStatus::Complete => limited || !alive.any(|key| is_main(&key)),
+            // One of its tasks failed: the others are about to end.
+            ClientStatus::Failed => alive.count() < tasks.map_or(usize::MAX, <[_]>::len),
             ClientStatus::Pending => true,
             ClientStatus::Lost | ClientStatus::Unknown => false,
         };
@@ -483,8 +516,11 @@ impl Checker {
             return Ok(());
         };
         let wrong = disagreement(world, servers, agent);
-        let lost = servers.losses() > 0;
-        self.sometimes(Property::SometimesNodeIsLost, lost);
+        let (losses, before) = (servers.losses(), self.cluster.losses);
+        self.sometimes(Property::SometimesNodeIsLost, losses > 0);
+        self.holds(Property::ReachableNodeIsNotLost, losses == before, || {
+            format!("{losses} times, before {before}")
+        })?;
         self.holds(Property::NodeAndServersAgree, wrong.is_none(), || {
             wrong.unwrap_or_default()
         })
@@ -492,11 +528,7 @@ impl Checker {
 }
 
 /// What node and servers do not agree on, if there is anything.
-pub(crate) fn disagreement(
-    world: &World,
-    servers: &crate::servers::Servers,
-    agent: &Agent,
-) -> Option<String> {
+pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> Option<String> {
     let (node, view) = (world.node_id, agent.view());
     let Some(known) = servers.node(node).filter(|it| it.ready) else {
         return Some("the servers do not have the node as ready".to_owned());
@@ -525,6 +557,10 @@ pub(crate) fn disagreement(
             Some(it) if it.status != status => {
                 return Some(format!("{name} is {:?}, for servers {status:?}", it.status));
             }
+            Some(_) if !is_reported_as_it_is(world, servers, agent, *id) => {
+                let reported = servers.alloc(*id).and_then(|it| it.reported());
+                return Some(format!("{name} is for servers {reported:?}"));
+            }
             Some(_) | None => {}
         }
         if placed.desired.is_terminal() && !status.is_terminal() {
@@ -548,9 +584,27 @@ pub(crate) fn disagreement(
         return Some(format!("{name} is here, and servers do not have it"));
     }
     let lives = |id: AllocId| world.alive().any(|(_, it)| it.key.alloc == id);
-    let mut services = servers
-        .services()
-        .filter(|it| placed.contains_key(&it.alloc));
+    let here = |id: AllocId| servers.alloc(id).is_some_and(|it| it.node == node);
+    let mut services = servers.services().filter(|it| here(it.alloc));
     let left = services.find(|it| !lives(it.alloc));
     left.map(|it| format!("servers have {} of what does not run", it.id))
+}
+
+/// Whether servers know of an allocation that is here what they shall know: health, and where its tasks are in their
+/// lives.
+fn is_reported_as_it_is(world: &World, servers: &Servers, agent: &Agent, id: AllocId) -> bool {
+    let (Some(alloc), Some(known)) = (agent.view().alloc(id), servers.alloc(id)) else {
+        return true;
+    };
+    let Some(reported) = known.reported() else {
+        // As long as nothing happened, servers know that.
+        return alloc.record().status == ClientStatus::Pending;
+    };
+    let is_same = |task: &TaskRunner| {
+        let key = &task.spec().key;
+        // What could not be read is made up, and the same as before for all that is known.
+        world.unread.contains(key) || reported.tasks.get(&key.task) == Some(task.state())
+    };
+    let health = alloc.record().health;
+    (health.is_none() || reported.health == health) && alloc.tasks().iter().all(is_same)
 }

@@ -107,7 +107,8 @@ impl Checker {
         key: &TaskKey,
     ) -> Verdict {
         let name = &alloc.record().job.namespace;
-        if **name == *DEFAULT {
+        if **name == *DEFAULT || alloc.record().of_servers {
+            // Servers have namespaces of their own.
             return Ok(());
         }
         let exists = self.namespaces.exists(world, name);

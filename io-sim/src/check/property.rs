@@ -784,6 +784,8 @@ properties! {
     SometimesScalingIsRefused: "sometimes_scaling_is_refused", [P3], Sometimes;
     /// The next heartbeat is sent when the time of the last one is over, and no sooner.
     HeartbeatWaitsForItsTime: "heartbeat_waits_for_its_time", [P22], Always;
+    /// A node that can reach the servers beats in time: they never give it up.
+    ReachableNodeIsNotLost: "reachable_node_is_not_lost", [P22], AtRest;
     /// Of each kind of call to the servers at most one is under way.
     CallsOfOneKindFollowEachOther: "calls_of_one_kind_follow_each_other", [P22], Always;
     /// Calls to the servers are few, whatever they answer.

@@ -97,7 +97,8 @@ impl Checker {
             let rollout = record.deployment.and_then(|id| view.deployment(id));
             waits || rollout.is_some_and(|it| it.is_active())
         };
-        let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
+        let own = view.allocs().filter(|alloc| !alloc.record().of_servers);
+        let mut ended = own.filter(|alloc| alloc.record().finished);
         let now = world.now().wall;
         let leased = |alloc: &&AllocRunner| {
             let disk = view.disk_of(alloc.record());
@@ -361,7 +362,17 @@ impl Checker {
         let disks = disks
             .filter(|slot| !of_alloc(slot))
             .all(|slot| owned(&slot.job));
-        let placements = saved.placed.keys().all(|id| saved.allocs.contains_key(id));
+        let of_cluster = saved.placed.keys().chain(saved.announced.keys());
+        let at_servers = |id: &AllocId| {
+            let servers = world.servers.as_ref();
+            servers.is_some_and(|it| it.alloc(*id).is_some_and(|it| it.now().is_some()))
+        };
+        let is_here = |id: &AllocId| saved.allocs.contains_key(id);
+        let placements = of_cluster.into_iter().all(is_here)
+            && saved
+                .reported
+                .keys()
+                .all(|id| is_here(id) || at_servers(id));
         let text_is_owned = |(job, version): &(JobKey, u64)| {
             let job = saved.jobs.get(job);
             job.is_some_and(|job| job.version(*version).is_some())

@@ -16,8 +16,8 @@ use crate::servers::Alloc;
 type Copies = BTreeMap<Arc<str>, Vec<(AllocId, NodeId)>>;
 
 impl Fleet {
-    /// Looks at all nodes.
-    pub(super) fn look(&self) -> Verdict {
+    /// Checks all nodes.
+    pub(super) fn check_nodes(&self) -> Verdict {
         let mut copies = Copies::new();
         for node in &self.nodes {
             let id = node.world.node_id;
@@ -54,10 +54,12 @@ impl Fleet {
     }
 
     fn is_counted_on(&self, id: AllocId) -> bool {
-        let now = self.servers.alloc(id).and_then(Alloc::now);
-        now.is_some_and(|it| {
-            let status = it.client_status;
-            !it.desired.is_terminal() && !status.is_terminal() && status != ClientStatus::Unknown
+        let alloc = self.servers.alloc(id);
+        alloc.and_then(Alloc::now).is_some_and(|it| {
+            // What its own node reports of it is no excuse for that node.
+            let reported = alloc.is_some_and(|it| it.reported().is_some());
+            let given_up = [ClientStatus::Lost, ClientStatus::Unknown].contains(&it.client_status);
+            !it.desired.is_terminal() && (reported || !given_up)
         })
     }
 
@@ -69,9 +71,9 @@ impl Fleet {
         all.any(|it| it.job.as_ref().is_ok_and(|job| is_one(job.job_type)))
     }
 
-    pub(super) fn no_node_is_lost_in_peace(&self, before: u64) -> Verdict {
+    pub(super) fn reachable_nodes_are_not_lost(&self, before: u64) -> Verdict {
         let losses = self.servers.losses();
-        ensure(losses == before, "no_node_is_lost_in_peace", || {
+        ensure(losses == before, "reachable_nodes_are_not_lost", || {
             format!(
                 "{} nodes were lost though all could be reached",
                 losses - before

@@ -20,14 +20,14 @@ use crate::machine::listening;
 use crate::servers::Servers;
 use crate::sim::{Sim, client_of_cluster, node};
 
-/// After so many turns all nodes are looked at, and in a large fleet after so many as there are nodes.
-const LOOK_EACH: usize = 50;
-/// In fleets that are larger than this, the state of a node is looked at after each so many of its steps only.
+/// After so many turns all nodes are checked, and in a large fleet after so many as there are nodes.
+const CHECK_EVERY: usize = 50;
+/// In fleets that are larger than this, the state of a node is checked after each so many of its steps only.
 const LARGE: (usize, u64) = (64, 16);
 
 /// How long it takes at most until node and servers agree when all trouble is over: what is under way may take an
 /// hour, and then what follows from it.
-const PEACE: Span = Span::secs(7200);
+const CONVERGENCE: Span = Span::secs(7200);
 
 /// Nodes and their servers.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Fleet {
             fleet
                 .nodes
                 .iter_mut()
-                .for_each(|node| node.look_each(LARGE.1));
+                .for_each(|node| node.check_every(LARGE.1));
         }
         (0..count).for_each(|index| fleet.enqueue(index));
         fleet
@@ -139,7 +139,7 @@ impl Fleet {
             }
         }
         self.at = end;
-        self.look()
+        self.check_nodes()
     }
 
     fn turn(&mut self, index: usize) -> Verdict {
@@ -151,9 +151,9 @@ impl Fleet {
                 detail: format!("node {index}: {}", it.detail),
                 ..it
             })?;
-        let looks_each = u64::try_from(LOOK_EACH.max(self.nodes.len())).unwrap_or(u64::MAX);
-        match self.turns.is_multiple_of(looks_each) {
-            true => self.look(),
+        let every = u64::try_from(CHECK_EVERY.max(self.nodes.len())).unwrap_or(u64::MAX);
+        match self.turns.is_multiple_of(every) {
+            true => self.check_nodes(),
             false => Ok(()),
         }
     }
@@ -196,13 +196,13 @@ impl Fleet {
     /// What is violated by it.
     pub fn converge(&mut self) -> Verdict {
         for index in 0..self.nodes.len() {
-            let calmed = self.at_node(index, Sim::calm_down);
-            calmed.unwrap_or(Ok(()))?;
+            let ended = self.at_node(index, Sim::end_trouble);
+            ended.unwrap_or(Ok(()))?;
         }
         self.run(Span::secs(120))?;
         let losses = self.servers.losses();
-        self.run(PEACE)?;
-        self.no_node_is_lost_in_peace(losses)?;
+        self.run(CONVERGENCE)?;
+        self.reachable_nodes_are_not_lost(losses)?;
         self.all_agree()?;
         self.wanted_copies_run()
     }

@@ -10,7 +10,7 @@ use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::drain::Eligibility;
 use drover_core::time::Span;
 
-use super::{Caller, GRACE, Known, NAMES, Servers, View, Waiting, error};
+use super::{Caller, Flaws, GRACE, Known, NAMES, Servers, Waiting, error};
 
 impl Servers {
     /// A call arrives. None if it waits for something to happen.
@@ -19,7 +19,7 @@ impl Servers {
         whose: Caller,
         credentials: &Credentials,
         call: Call,
-        view: View,
+        flaws: Flaws,
     ) -> Option<Result<Answer, CallError>> {
         let node = whose.node;
         let is_first = matches!((&call, credentials), (Call::Register(_), Credentials::None));
@@ -33,16 +33,16 @@ impl Servers {
         }
         Some(match call {
             Call::Register(registered) => {
-                Ok(self.register_node(node, credentials, registered, view))
+                Ok(self.register_node(node, credentials, registered, flaws))
             }
             Call::Heartbeat { renew_identity } => {
-                self.heartbeat(node, credentials, renew_identity, view)
+                self.heartbeat(node, credentials, renew_identity, flaws)
             }
             Call::EmitEvents(_) => self.of_known(node, Answer::EventsKept),
             Call::WatchAllocs { index, max_wait } => {
-                return self.watch(whose, index, max_wait, view);
+                return self.watch(whose, index, max_wait, flaws);
             }
-            Call::PullAllocs { ids, .. } => Ok(Answer::Pulled(self.pull(&ids, view))),
+            Call::PullAllocs { ids, .. } => Ok(Answer::Pulled(self.pull(&ids, flaws))),
             Call::ReportAllocs(reports) => match self.nodes.get(&node) {
                 Some(known) if known.ready => {
                     reports.into_iter().for_each(|it| self.take(it));
@@ -81,7 +81,7 @@ impl Servers {
         id: NodeId,
         credentials: &Credentials,
         node: Arc<ClientNode>,
-        view: View,
+        flaws: Flaws,
     ) -> Answer {
         let before = self.nodes.remove(&id);
         if let Some(before) = &before {
@@ -99,7 +99,7 @@ impl Servers {
         self.nodes.insert(id, known);
         self.index += 1;
         self.evaluates = true;
-        Answer::Registered(self.reply(id, credentials, false, view))
+        Answer::Registered(self.reply(id, credentials, false, flaws))
     }
 
     fn heartbeat(
@@ -107,12 +107,12 @@ impl Servers {
         id: NodeId,
         credentials: &Credentials,
         renews: bool,
-        view: View,
+        flaws: Flaws,
     ) -> Result<Answer, CallError> {
         if !self.nodes.contains_key(&id) {
             return Err(error(CallErrorKind::UnknownNode));
         }
-        let mut reply = self.reply(id, credentials, renews, view);
+        let mut reply = self.reply(id, credentials, renews, flaws);
         let Some(known) = self.nodes.get_mut(&id) else {
             return Err(error(CallErrorKind::UnknownNode));
         };
@@ -131,7 +131,7 @@ impl Servers {
         id: NodeId,
         credentials: &Credentials,
         renews: bool,
-        view: View,
+        flaws: Flaws,
     ) -> NodeReply {
         let renews = renews || *credentials == Credentials::NodeSecret;
         self.identities += u64::from(renews);
@@ -149,7 +149,7 @@ impl Servers {
             heartbeat_ttl: ttl,
             servers: NAMES
                 .iter()
-                .take(view.names)
+                .take(flaws.names)
                 .map(|it| (*it).into())
                 .collect(),
             eligibility: Some(known.eligibility),
@@ -163,10 +163,10 @@ impl Servers {
         whose: Caller,
         index: u64,
         max_wait: Span,
-        view: View,
+        flaws: Flaws,
     ) -> Option<Result<Answer, CallError>> {
         // By index 0 a server is asked that is not behind.
-        let behind = if index == 0 { 0 } else { view.behind };
+        let behind = if index == 0 { 0 } else { flaws.behind };
         let of_node = self.of_node.entry(whose.node).or_default();
         let is_news = index == 0 || of_node.index > index;
         if behind == 0 && !is_news {
@@ -199,11 +199,11 @@ impl Servers {
         }
     }
 
-    fn pull(&self, ids: &[AllocId], view: View) -> PulledAllocs {
-        let index = self.index.saturating_sub(view.behind).max(1);
+    fn pull(&self, ids: &[AllocId], flaws: Flaws) -> PulledAllocs {
+        let index = self.index.saturating_sub(flaws.behind).max(1);
         let found = ids.iter().filter_map(|id| self.allocs.get(id)?.at(index));
         let mut allocs: Vec<_> = found.cloned().collect();
-        if view.doubles {
+        if flaws.doubles {
             allocs.extend(allocs.clone());
             allocs.reverse();
         }

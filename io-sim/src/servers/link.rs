@@ -11,7 +11,7 @@ use drover_core::input::ServerInput;
 use drover_core::op::Op;
 use drover_core::time::Span;
 
-use super::{Caller, NAMES, Servers, View, error};
+use super::{Caller, Flaws, NAMES, Servers, error};
 use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::point::Point;
@@ -51,7 +51,7 @@ impl World {
             self.cut_off(span.unwrap_or(Span::ZERO));
         }
         if self.is_cut_off() || self.fires(Fault::LoseCall, &entity) {
-            return self.is_lost(self.life, op, call.kind());
+            return self.lose_answer(self.life, op, call.kind());
         }
         // What is on its way for longer than the node waits does not come after what the node says next: nobody could
         // tell servers which of the two is newer.
@@ -72,14 +72,15 @@ impl World {
     /// For so long no call of this node reaches the servers. Its connections are found dead after a while, and the
     /// calls that wait in them fail.
     pub fn cut_off(&mut self, span: Span) {
-        self.cut_off_until = Span(self.elapsed.0 + span.0);
+        let until = Span(self.elapsed.0 + span.0);
+        self.cut_off_until = self.cut_off_until.max(until);
         for whose in self.hang_up() {
-            self.is_lost(whose.life, whose.op, CallKind::WatchAllocs);
+            self.lose_answer(whose.life, whose.op, CallKind::WatchAllocs);
         }
     }
 
     /// A call or its answer is lost. One that may wait for minutes does not wait so long in a connection that is dead.
-    fn is_lost(&mut self, life: u64, op: Op, kind: CallKind) {
+    fn lose_answer(&mut self, life: u64, op: Op, kind: CallKind) {
         if kind != CallKind::WatchAllocs || life != self.life {
             return;
         }
@@ -104,7 +105,7 @@ impl World {
     ) {
         let (entity, kind) = (entity_of(&call), call.kind());
         if self.is_cut_off() {
-            return self.is_lost(life, op, kind);
+            return self.lose_answer(life, op, kind);
         }
         if self.fires(Fault::ForgetNode, "servers") {
             let allocs = self.choices.either(Point::ForgottenAllocs, "servers");
@@ -121,7 +122,7 @@ impl World {
         self.servers_go_on();
         match result {
             None => {}
-            Some(_) if self.fires(Fault::LoseReply, &entity) => self.is_lost(life, op, kind),
+            Some(_) if self.fires(Fault::LoseReply, &entity) => self.lose_answer(life, op, kind),
             Some(result) => self.reply(life, op, &entity, timeout, result),
         }
     }
@@ -150,9 +151,9 @@ impl World {
         call: Call,
         entity: &str,
     ) -> Option<Result<Answer, CallError>> {
-        let mut view = View {
+        let mut view = Flaws {
             names: NAMES.len(),
-            ..View::default()
+            ..Flaws::default()
         };
         if self.fires(Fault::ServerBehind, entity) {
             let behind = self.choices.one_of(&[1, 2, 5, 20], Point::Behind, entity);
@@ -188,7 +189,7 @@ impl World {
     pub(crate) fn answered_late(&mut self, life: u64, op: Op, result: Result<Answer, CallError>) {
         let kind = CallKind::WatchAllocs;
         match self.is_cut_off() || self.fires(Fault::LoseReply, kind.as_str()) {
-            true => self.is_lost(life, op, kind),
+            true => self.lose_answer(life, op, kind),
             false => self.reply(life, op, &Arc::from(kind.as_str()), TIMEOUT, result),
         }
     }

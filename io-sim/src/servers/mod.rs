@@ -2,7 +2,7 @@
 //! decide what runs where.
 //!
 //! They are one consistent whole with an index that only rises. What a *single* server says may be older
-//! ([`View`]): of each allocation every state is kept with its index, so a server that is behind answers as all of
+//! ([`Flaws`]): of each allocation every state is kept with its index, so a server that is behind answers as all of
 //! them did before. Calls arrive and answers go out by `link.rs`, where the faults are: lost calls and answers,
 //! refusals, nodes that are cut off or forgotten.
 //!
@@ -31,7 +31,7 @@ use drover_core::time::Span;
 pub use placing::ClusterJob;
 
 /// After the time of a heartbeat is over, a node has so much longer.
-const GRACE: Span = Span::secs(10);
+pub(crate) const GRACE: Span = Span::secs(10);
 
 /// The names of the servers.
 pub const NAMES: [&str; 3] = ["s1:4647", "s2:4647", "s3:4647"];
@@ -78,11 +78,6 @@ impl Alloc {
         self.versions.iter().filter_map(|(_, it)| it.as_ref())
     }
 
-    /// Whether it was ever removed, or is.
-    pub fn was_removed(&self) -> bool {
-        self.versions.iter().any(|(_, it)| it.is_none())
-    }
-
     fn at(&self, index: u64) -> Option<&Arc<PlacedAlloc>> {
         let mut before = self.versions.iter().rev();
         before
@@ -118,9 +113,9 @@ pub(crate) struct Caller {
     pub(crate) op: Op,
 }
 
-/// Which state a server answers from.
+/// What is wrong with the answer of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct Flaws {
     /// How many changes it is behind.
     pub(crate) behind: u64,
     /// Whether it says things twice, in another order.

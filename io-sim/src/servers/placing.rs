@@ -211,13 +211,13 @@ impl Servers {
         let here = same.filter(|it| self.site_of(it.id, job) == node);
         let previous = here.max_by_key(|it| it.id).cloned();
         let failed = previous.as_ref().map(|it| it.client_status) == Some(ClientStatus::Failed);
+        let Some(site) = self.site_for(job, group, node) else {
+            // It is tried again when a node comes.
+            return;
+        };
         if failed && !self.may_replace(&job.job.id, &name) {
             return;
         }
-        let Some(site) = self.site_for(job, group, node) else {
-            // Somebody is asked again when a node comes.
-            return;
-        };
         let id = AllocId(FIRST + u128::try_from(self.allocs.len()).unwrap_or(0));
         let ports = self.ports_of(group, &site);
         let placed = PlacedAlloc {

@@ -140,7 +140,7 @@ impl Sim {
     ///
     /// # Errors
     /// What is violated by a new agent, where there is none.
-    pub fn calm_down(&mut self) -> Verdict {
+    pub fn end_trouble(&mut self) -> Verdict {
         self.world.converging = true;
         self.world.disk.full = false;
         self.world.disk.full_until = None;
@@ -156,8 +156,9 @@ impl Sim {
     /// # Errors
     /// What is violated by it.
     pub fn run_until_quiescent(&mut self) -> Verdict {
-        self.calm_down()?;
+        self.end_trouble()?;
         self.run(Span::secs(600))?;
+        self.checker.is_reachable(&self.world);
         if let Some(agent) = &self.agent {
             self.checker.soon(agent)?;
         }
