@@ -3,6 +3,7 @@
 mod asks;
 pub(crate) mod brief;
 mod ends;
+mod fleet;
 mod replay;
 mod trouble;
 
@@ -413,13 +414,6 @@ impl Sim {
             .min()
     }
 
-    /// When the servers do something by themselves, by the clock of this machine.
-    fn servers_at(&self) -> Option<Instant> {
-        let at = self.world.servers_deadline()?;
-        let left = Span((at.0 - self.world.elapsed.0).max(0));
-        Some(self.world.at + left)
-    }
-
     /// If nothing can happen now, time passes until something can. Returns whether anything can
     /// within `horizon`.
     pub(crate) fn pass_time(&mut self, horizon: Span) -> bool {
@@ -434,19 +428,6 @@ impl Sim {
         }
     }
 
-    /// When something happens next, since the beginning of the world.
-    pub(crate) fn next_since_beginning(&mut self) -> Option<Span> {
-        self.set_call();
-        let left = (self.next_at()? - self.world.at).0.max(0);
-        Some(Span(self.world.elapsed.0 + left))
-    }
-
-    /// Nothing happened here until so long after the beginning.
-    pub(crate) fn catch_up(&mut self, elapsed: Span) {
-        let left = Span((elapsed.0 - self.world.elapsed.0).max(0));
-        self.world.advance(self.world.at + left);
-    }
-
     /// What the world has in store for the agent, in time from now.
     pub(crate) fn ahead(&self) -> impl Serialize {
         let now = self.world.at;
@@ -456,11 +437,6 @@ impl Sim {
             self.stopped,
             self.agent.is_some(),
         )
-    }
-
-    /// The state is checked after each so many steps only: of a thousand nodes all would take too long.
-    pub(crate) fn check_every(&mut self, steps: u64) {
-        self.checks_every = steps.max(1);
     }
 
     /// Nothing of the past is kept that only serves to look back.

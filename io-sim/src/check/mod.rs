@@ -13,11 +13,12 @@
 //! What a job file demands is read from the file as it was handed in ([`policy`]), never from what the agent made of it.
 
 mod acl;
+pub(crate) mod agreement;
 mod alone;
 mod canaries;
 mod checks;
 mod claims;
-pub(crate) mod cluster;
+mod cluster;
 mod collected;
 mod cut_off;
 mod dir_usage;

@@ -8,7 +8,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
 
 use super::Fleet;
-use crate::check::cluster::disagreement;
+use crate::check::agreement::disagreement;
 use crate::check::{Verdict, ensure};
 use crate::servers::Alloc;
 
