@@ -5,6 +5,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::model::network::NetworkMode;
+use drover_core::model::task::Stage;
 
 use super::history::{alive_in, saved_alloc};
 use super::{Checker, Property, Verdict};
@@ -26,8 +27,12 @@ impl Checker {
         let there = world.networks.get(key.alloc);
         let told = config.network.as_ref();
         let enters = told.is_some_and(|network| network.own);
+        // What comes after the others is started though its network could not be made again: then the driver refuses.
+        let is_last =
+            alloc.task(&key.task).map(|task| task.spec().stage()) == Some(Stage::Poststop);
         let holds = match (mode.is_own(), there) {
             (false, _) => !enters,
+            (true, _) if is_last => enters,
             (true, None) => false,
             (true, Some(there)) => {
                 let address = told.and_then(|network| network.address);
