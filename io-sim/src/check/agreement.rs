@@ -90,8 +90,8 @@ pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> O
         return Some(format!("{name} is here, and servers do not have it"));
     }
     let lives = |id: AllocId| world.alive().any(|(_, it)| it.key.alloc == id);
-    let here = |id: AllocId| servers.alloc(id).is_some_and(|it| it.node == node);
-    let mut services = servers.services().filter(|it| here(it.alloc));
+    let of_node = |id: AllocId| servers.alloc(id).is_some_and(|it| it.node == node);
+    let mut services = servers.services().filter(|it| of_node(it.alloc));
     let left = services.find(|it| !lives(it.alloc));
     left.map(|it| format!("servers have {} of what does not run", it.id))
 }
@@ -108,7 +108,7 @@ fn is_reported_as_it_is(world: &World, servers: &Servers, agent: &Agent, id: All
     };
     let is_same = |task: &TaskRunner| {
         let key = &task.spec().key;
-        // What could not be read is made up, and the same as before for all that is known.
+        // An agent that cannot read a task's record takes it for dead, and does not report that.
         world.unread.contains(key) || reported.tasks.get(&key.task) == Some(task.state())
     };
     let health = alloc.record().health;

@@ -277,7 +277,7 @@ fn is_unknown(kind: CallErrorKind) -> bool {
 
 impl Checker {
     /// The trouble is over: from now on the node is not lost.
-    pub(crate) fn is_reachable(&mut self, world: &World) {
+    pub(crate) fn trouble_ended(&mut self, world: &World) {
         self.cluster.losses = world.servers.as_ref().map_or(0, Servers::losses);
     }
 

@@ -28,15 +28,14 @@ impl Checker {
         let told = config.network.as_ref();
         let enters = told.is_some_and(|network| network.own);
         // What comes after the others is started though its network could not be made again: then the driver refuses.
-        let is_last =
-            alloc.task(&key.task).map(|task| task.spec().stage()) == Some(Stage::Poststop);
+        let stage = alloc.task(&key.task).map(|task| task.spec().stage());
+        let is_last = stage == Some(Stage::Poststop);
         let holds = match (mode.is_own(), there) {
             (false, _) => !enters,
-            (true, _) if is_last => enters,
-            (true, None) => false,
+            (true, None) => is_last && enters,
             (true, Some(there)) => {
                 let address = told.and_then(|network| network.address);
-                enters && !there.half && there.address == address
+                enters && (is_last || !there.half) && there.address == address
             }
         };
         self.holds(Property::StartHasItsNetwork, holds, || {

@@ -158,7 +158,7 @@ impl Sim {
     pub fn run_until_quiescent(&mut self) -> Verdict {
         self.end_trouble()?;
         self.run(Span::secs(600))?;
-        self.checker.is_reachable(&self.world);
+        self.checker.trouble_ended(&self.world);
         if let Some(agent) = &self.agent {
             self.checker.soon(agent)?;
         }
