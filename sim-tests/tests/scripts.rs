@@ -167,6 +167,27 @@ fn change_script_ends_with_its_task() {
     });
 }
 
+/// A script that waits for the disk is dropped when its task is asked to end meanwhile.
+#[test]
+fn change_script_is_not_run_while_its_task_stops() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let mut main = scripted(|_| {});
+        main.shutdown_delay = Span::secs(60);
+        started(sim, main)?;
+        sim.run(SOON)?;
+        sim.world.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(120), |sim| sim.dead("web", "main"))?;
+        sim.expect_that(ran(sim) == 0, "no script beside what ends")?;
+        sim.converge()
+    });
+}
+
 /// That a task fails with its script is remembered: whoever comes after the agent that saw it ends the
 /// task all the same.
 #[test]

@@ -252,6 +252,10 @@ impl History {
             .launch
             .as_ref()
             .filter(|launch| launch.exit.is_none() && launch.start_failed.is_none());
+        if open.is_some() {
+            // What the driver said of this launch was not saved.
+            memory.hopeless = None;
+        }
         if let Some(launch) = open
             && record.state.state != TaskLife::Dead
             && is_restorable(world, alloc, name)
