@@ -196,15 +196,20 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
             return Poll::Ready(error);
         }
         let mut byte = [0];
-        let said = Pin::new(&mut self.inner).poll_read(cx, &mut ReadBuf::new(&mut byte));
+        let mut buffer = ReadBuf::new(&mut byte);
+        let said = Pin::new(&mut self.inner).poll_read(cx, &mut buffer);
         match said {
             Poll::Ready(Err(said)) => Poll::Ready(self.explained(said)),
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                self.heard = true;
+                Poll::Ready(error)
+            }
             Poll::Ready(Ok(())) => Poll::Ready(self.explained(error)),
             Poll::Pending if TlsError::is_end(&error) => {
                 self.unwritten = Some(error);
                 Poll::Pending
             }
-            Poll::Pending => Poll::Ready(error),
+            Poll::Pending => Poll::Ready(self.explained(error)),
         }
     }
 

@@ -5,9 +5,8 @@
 //! slow inbound call would end every other call. Therefore [`acknowledge`] writes an empty frame, which
 //! carries the acknowledgement, as soon as a stream was accepted.
 
-use std::error::Error;
 use std::future::poll_fn;
-use std::iter;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -22,7 +21,7 @@ use tokio::time::{Sleep, sleep_until, timeout};
 use yamux::{Config, ConnectionError, Mode, Stream};
 
 use super::inbound::{Handler, serve};
-use super::transport::{LastRead, Transport};
+use super::transport::{Seen, Transport};
 use super::{CloseReason, Limits};
 use crate::preamble::MULTIPLEX;
 
@@ -61,7 +60,7 @@ where
 /// A connection after its preamble.
 struct Session<T, H> {
     yamux: yamux::Connection<Transport<T>>,
-    last_read: LastRead,
+    seen: Seen,
     idle: Pin<Box<Sleep>>,
     stream_requests: mpsc::Receiver<oneshot::Sender<Stream>>,
     /// The request that gets the next stream.
@@ -95,7 +94,7 @@ where
             handler,
             limits,
         } = driver;
-        let last_read = LastRead::new();
+        let seen = Seen::new();
         let mut config = Config::default();
         // Each setter checks against the other value: the window must be unlimited in between.
         config.set_max_connection_receive_window(None);
@@ -103,12 +102,12 @@ where
         config.set_max_connection_receive_window(Some(limits.streams() * WINDOW));
         let transport = Transport {
             io,
-            last_read: last_read.clone(),
+            seen: seen.clone(),
         };
         Session {
             yamux: yamux::Connection::new(transport, config, Mode::Client),
-            idle: Box::pin(sleep_until(last_read.get() + limits.idle_timeout)),
-            last_read,
+            idle: Box::pin(sleep_until(seen.last_read() + limits.idle_timeout)),
+            seen,
             stream_requests,
             next_request: None,
             handler,
@@ -148,15 +147,15 @@ where
         }
         Poll::Ready(match ready!(self.yamux.poll_next_inbound(cx)) {
             Some(Ok(stream)) => Event::Inbound(stream),
-            Some(Err(error)) => Event::Close(failure(error)),
-            None => Event::Close(CloseReason::Remote),
+            Some(Err(error)) => Event::Close(self.failure(error)),
+            None => Event::Close(self.failure(ConnectionError::Closed)),
         })
     }
 
     /// Whether nothing was received for too long.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         while self.idle.as_mut().poll(cx).is_ready() {
-            let due = self.last_read.get() + self.limits.idle_timeout;
+            let due = self.seen.last_read() + self.limits.idle_timeout;
             if due <= self.idle.deadline() {
                 return Poll::Ready(CloseReason::IdleTimeout(self.limits.idle_timeout));
             }
@@ -181,8 +180,16 @@ where
         Poll::Ready(match (stream, self.next_request.take()) {
             (Ok(stream), Some(request)) => Event::Opened(request, stream),
             (Ok(_), None) => Event::Close(CloseReason::Local),
-            (Err(error), _) => Event::Close(failure(error)),
+            (Err(error), _) => Event::Close(self.failure(error)),
         })
+    }
+
+    fn failure(&self, error: ConnectionError) -> CloseReason {
+        match (self.seen.tls_failure(), error) {
+            (Some(reason), _) => CloseReason::Tls(reason),
+            (None, ConnectionError::Closed) => CloseReason::Remote,
+            (None, other) => CloseReason::Failed(other.to_string()),
+        }
     }
 
     /// Serves an inbound stream. Beyond the limit it is reset, which fails its call at the server.
@@ -206,18 +213,9 @@ fn acknowledge(stream: &mut Stream) {
     debug_assert!(matches!(written, Poll::Ready(Ok(0))), "{written:?}");
 }
 
-fn failure(error: ConnectionError) -> CloseReason {
-    match error {
-        ConnectionError::Closed => CloseReason::Remote,
-        other => caused(&other),
-    }
-}
-
-/// The reason of an error, which TLS may be somewhere below.
-fn caused(error: &(dyn Error + 'static)) -> CloseReason {
-    let causes = iter::successors(Some(error), |cause| (**cause).source());
-    let tls = causes.filter_map(|cause| TlsError::within(cause.downcast_ref()?));
-    match tls.last() {
+/// The reason of an error of the transport.
+fn caused(error: &io::Error) -> CloseReason {
+    match TlsError::within(error) {
         Some(reason) => CloseReason::Tls(reason.clone()),
         None => CloseReason::Failed(error.to_string()),
     }
