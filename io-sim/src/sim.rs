@@ -156,7 +156,7 @@ impl Sim {
         let mut world = World::new(seed, config.timeouts);
         world.machine.has = has;
         world.node_id = config.node.id;
-        world.servers = config.cluster.as_ref().map(|_| Servers::new());
+        world.servers = config.cluster.as_ref().map(|_| Servers::new(seed));
         let checker = Checker::new(&config);
         let mut sim = Sim {
             world,
@@ -501,6 +501,7 @@ impl Sim {
         trace.record(hash_of(&input));
         self.tape.record(now, input.clone());
         self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
+        self.checker.ends_tasks |= input == Some(Input::Shutdown(ShutdownMode::StopTasks));
         match input {
             Some(input) => agent.handle(now, input),
             None => agent.handle_timeout(now),

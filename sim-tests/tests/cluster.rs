@@ -11,6 +11,9 @@ use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
 
+/// In the world of this seed no trouble comes.
+const BENIGN: u64 = 0;
+
 fn web() -> Job {
     let group = group("g", [task("main")]).registers("api", "8080");
     job("web", JobType::Service, [group])
@@ -37,6 +40,13 @@ fn first(sim: &Sim) -> Option<AllocId> {
     servers.allocs().next().map(|(id, _)| id)
 }
 
+/// How many allocations of servers are here.
+fn of_servers(sim: &Sim) -> usize {
+    let view = sim.view().into_iter();
+    let allocs = view.flat_map(|view| view.allocs().collect::<Vec<_>>());
+    allocs.filter(|it| it.record().of_servers).count()
+}
+
 fn runs_web(sim: &mut Sim) -> Result<(), Violation> {
     sim.at_servers(|servers| servers.register(&web(), true));
     sim.until(SOON, |sim| is_running_at_servers(sim, "web"))
@@ -53,8 +63,9 @@ fn job_of_servers_runs_is_reported_and_stops() {
             let alloc = first(sim).and_then(|id| sim.world.servers.as_ref()?.alloc(id)?.now());
             alloc.is_some_and(|it| it.client_status == ClientStatus::Complete)
         })?;
+        sim.expect_that(of_servers(sim) == 1, "as long as servers have it")?;
         sim.at_servers(|servers| servers.collect());
-        sim.until(SOON, |sim| sim.allocs("web").is_empty())?;
+        sim.until(SOON, |sim| of_servers(sim) == 0)?;
         sim.converge()
     });
 }
@@ -109,6 +120,23 @@ fn job_of_servers_survives_each_trouble_of_calls() {
             sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
         });
     }
+}
+
+/// Servers that are behind say what an allocation was, also after this node heard what it is.
+#[test]
+fn older_word_of_servers_changes_nothing() {
+    for_seeds_in_cluster(60, |sim| {
+        runs_web(sim)?;
+        sim.world.faults = Faults::only(&[Fault::ServerBehind], 500);
+        for count in 1..=6 {
+            let mut other = web();
+            other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(count));
+            sim.at_servers(|servers| servers.register(&other, true));
+            sim.run(Span::secs(3 * (count % 3)))?;
+        }
+        sim.converge()?;
+        sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
 }
 
 #[test]
@@ -185,6 +213,30 @@ fn node_that_servers_forgot_keeps_what_they_still_have() {
         sim.run(Span::secs(120))?;
         sim.converge()?;
         sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
+}
+
+/// The index of older servers falls when they have the allocation no more that changed last. An agent to which the answer that said
+/// so was lost asks by the index from before, and hears nothing newer.
+#[test]
+fn alloc_is_removed_though_its_removal_was_not_heard() {
+    for_seeds_in_cluster(40, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let other = job("other", JobType::Service, [group("g", [task("other")])]);
+        sim.at_servers(|servers| servers.register(&other, true));
+        runs_web(sim)?;
+        sim.at_servers(|servers| servers.deregister("web"));
+        sim.run(SOON)?;
+        sim.world.faults = Faults::only(&[Fault::LoseReply], 1000).budget(1);
+        sim.at_servers(|servers| servers.collect());
+        // Had it been heard, a heartbeat would have confirmed it by now.
+        sim.run(Span::secs(35))?;
+        sim.expect_that(of_servers(sim) == 2, "the answer was lost")?;
+        sim.until(Span::secs(1800), |sim| of_servers(sim) == 1)?;
+        sim.expect_that(is_running_at_servers(sim, "other"), "the other one runs")?;
+        sim.converge()
     });
 }
 

@@ -4,7 +4,8 @@
 //!
 //! - **Servers may be behind**, and behind what they said before. An answer that is not newer than what was asked for is no
 //!   news, and an allocation that is older than the one that is here is left alone. After such an answer it is asked
-//!   again at once, and after two within a second a second later.
+//!   again at once, and after two within a second a second later; and by index 0, which servers that are not behind
+//!   answer, if it does not name an allocation that is here.
 //! - **A round counts when all of it was pulled.** What came of an incomplete one is used, and the rest is asked for by
 //!   the same index in a few seconds.
 //! - **What servers do not name any more is removed**; but not by a round alone, since servers that lost the node
@@ -84,10 +85,10 @@ impl Watch {
         }
     }
 
-    /// The node is ready in the servers' eyes.
-    pub(super) fn start(&mut self, now: Instant) {
+    /// The node is ready in the servers' eyes: they are asked from then on.
+    pub(super) fn start(&mut self, at: Instant) {
         match self.state {
-            State::Off => self.state = State::Due(now),
+            State::Off => self.state = State::Due(at),
             State::Due(_)
             | State::Failed(..)
             | State::Asked(_)
@@ -161,6 +162,7 @@ impl Watch {
             return self.failed(cx);
         }
         if round.index <= self.index {
+            self.look_for_missing(&round);
             let often = self.stale_at.is_some_and(|at| now - at < STALE_PAUSE);
             let pause = if often { STALE_PAUSE } else { Span::ZERO };
             (self.state, self.stale_at) = (State::Due(now + pause), Some(now));
@@ -173,6 +175,15 @@ impl Watch {
         match lacks.is_empty() {
             true => self.counts(now, &round),
             false => self.state = State::Lacks(round, lacks),
+        }
+    }
+
+    /// The index of servers before Nomad 2.0.5 falls when the allocation is gone that changed last: an answer that is not newer may be right. Who
+    /// names less than was named before is one like that, or behind; an answer to index 0 is never behind.
+    fn look_for_missing(&mut self, round: &AllocIndexes) {
+        let mut here = self.known.keys();
+        if here.any(|id| !round.allocs.contains_key(id) && !self.dropped.contains_key(id)) {
+            self.index = 0;
         }
     }
 
@@ -252,8 +263,9 @@ impl Watch {
         }
         if self.dropped_in != Some(registrations) {
             // They may have been asked while they did not know the node: anew, whatever they are asked now.
+            let again = self.deadline().map_or(cx.now.at, |at| at.max(cx.now.at));
             self.stop(cx);
-            self.start(cx.now.at);
+            self.start(again);
             return Vec::new();
         }
         let is_over = |(_, since): &(&AllocId, &Instant)| **since < sent;
@@ -275,7 +287,9 @@ impl Watch {
     /// Whether something is to be pulled, or could not be asked.
     pub fn is_at_rest(&self) -> bool {
         match &self.state {
-            State::Asked(_) | State::Due(_) => self.applied && self.dropped.is_empty(),
+            State::Asked(_) | State::Due(_) => {
+                self.applied && self.index > 0 && self.dropped.is_empty()
+            }
             State::Off | State::Failed(..) | State::Lacks(..) | State::Pulling(..) => false,
         }
     }

@@ -12,7 +12,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
-use crate::servers::Servers;
+use crate::servers::{NodeStatus, Servers};
 use crate::world::World;
 
 impl Checker {
@@ -36,7 +36,10 @@ impl Checker {
 /// What node and servers do not agree on, if there is anything.
 pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> Option<String> {
     let (node, view) = (world.node_id, agent.view());
-    let Some(known) = servers.node(node).filter(|it| it.ready) else {
+    let Some(known) = servers
+        .node(node)
+        .filter(|it| it.status == NodeStatus::Ready)
+    else {
         return Some("the servers do not have the node as ready".to_owned());
     };
     let of_node = view

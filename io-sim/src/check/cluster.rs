@@ -10,8 +10,8 @@ use std::sync::Arc;
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::cluster::{
-    AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, NodeReply, PlacedAlloc,
-    ServiceInstance,
+    AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, NodeReply,
+    PlacedAlloc, ServiceInstance,
 };
 use drover_core::effect::ServerEffect;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
@@ -32,6 +32,9 @@ use crate::world::World;
 /// So many calls within a second are no busy loop, whatever servers answer.
 const MOST_CALLS: usize = 40;
 
+/// The shortest pause after a call that failed.
+const SHORTEST_PAUSE: Span = Span::secs(1);
+
 /// What is remembered of what node and servers said to each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cluster {
@@ -39,6 +42,8 @@ pub(super) struct Cluster {
     open: BTreeMap<Op, Call>,
     /// When the calls of the last second were made.
     recent: VecDeque<Span>,
+    /// When calls failed last, by their kind; none that were answered since.
+    failed: BTreeMap<CallKind, Span>,
     /// Before when no heartbeat is due.
     next_beat: Option<Instant>,
     /// Whether a heartbeat was acknowledged since the node is known.
@@ -85,6 +90,7 @@ impl Newest {
 impl Cluster {
     pub(super) fn agent_died(&mut self) {
         self.open.clear();
+        self.failed.clear();
         self.doubted.clear();
         self.servers.clear();
         (self.ready, self.counts_until) = (false, None);
@@ -119,7 +125,7 @@ impl Cluster {
                 let newest = Newest {
                     index: placed.modify_index,
                     version: Some(placed.job.version),
-                    ends: false,
+                    ends: matches!(records.get(&Key::Alloc(*id)), Some(Record::Alloc(it)) if it.desired.is_terminal()),
                 };
                 self.newest.insert(*id, newest);
             }
@@ -173,7 +179,8 @@ impl Cluster {
     }
 
     /// The agent is about to take this.
-    pub(super) fn delivered(&mut self, agent: &Agent, now: Instant, input: &ServerInput) {
+    pub(super) fn delivered(&mut self, world: &World, agent: &Agent, input: &ServerInput) {
+        let now = world.at;
         self.prune(agent, now);
         let ServerInput::Answered { op, result } = input else {
             return;
@@ -186,6 +193,10 @@ impl Cluster {
             return;
         }
         if let Some(asked) = self.open.remove(op) {
+            match result.as_ref().is_ok_and(names_servers) {
+                true => self.failed.remove(&asked.kind()),
+                false => self.failed.insert(asked.kind(), world.elapsed),
+            };
             self.answered(agent, now, asked, result);
         }
     }
@@ -203,11 +214,13 @@ impl Cluster {
             }
             (Call::Heartbeat { .. }, Err(why)) if is_unknown(why.kind) => {
                 (self.next_beat, self.registered, self.ready) = (None, None, false);
+                self.failed.clear();
                 self.doubt(agent, None);
             }
             (Call::Heartbeat { .. }, _) => self.next_beat = Some(now + Span::secs(1)),
             (Call::Register(node), Ok(Answer::Registered(reply))) if !reply.servers.is_empty() => {
                 self.registered = Some(node);
+                self.failed.remove(&CallKind::Heartbeat);
                 // The first heartbeat follows at once.
                 let sooner = now + reply.heartbeat_ttl;
                 let next = self.next_beat.filter(|_| self.ready);
@@ -268,6 +281,19 @@ fn forget(call: &mut Call, alloc: Option<AllocId>) {
     }
 }
 
+/// Whether an answer that names servers names any: one without is no answer.
+fn names_servers(answer: &Answer) -> bool {
+    match answer {
+        Answer::Registered(reply) | Answer::Heartbeat(reply) => !reply.servers.is_empty(),
+        Answer::EventsKept
+        | Answer::Indexes(_)
+        | Answer::Pulled(_)
+        | Answer::ReportsKept
+        | Answer::ServicesRegistered
+        | Answer::ServicesRemoved => true,
+    }
+}
+
 fn is_unknown(kind: CallErrorKind) -> bool {
     matches!(
         kind,
@@ -301,6 +327,7 @@ impl Checker {
             }
             ServerEffect::Call { op, call, .. } => {
                 self.calls_to_servers_are_few(world)?;
+                self.failed_call_is_repeated_after_a_pause(world, call)?;
                 self.calls_of_one_kind_follow_each_other(call)?;
                 match call {
                     Call::Heartbeat { .. } => self.heartbeat_waits_for_its_time(world)?,
@@ -350,6 +377,15 @@ impl Checker {
         let count = recent.len();
         self.holds(Property::CallsToServersAreFew, count <= MOST_CALLS, || {
             format!("expected at most {MOST_CALLS} calls within a second, found {count}")
+        })
+    }
+
+    fn failed_call_is_repeated_after_a_pause(&mut self, world: &World, call: &Call) -> Verdict {
+        let (kind, now) = (call.kind(), world.elapsed);
+        let failed = self.cluster.failed.remove(&kind);
+        let paused = failed.is_none_or(|at| now.0 - at.0 >= SHORTEST_PAUSE.0);
+        self.holds(Property::FailedCallIsRepeatedAfterAPause, paused, || {
+            format!("{} at {now:?}, failed at {failed:?}", kind.as_str())
         })
     }
 
@@ -477,13 +513,22 @@ impl Checker {
         })
     }
 
+    /// Whether an allocation shall end though servers did not say so, nor that it ends when they are silent.
+    fn ends_unasked(alloc: &AllocRunner) -> bool {
+        let record = alloc.record();
+        let group = alloc.job().group(record.group.as_str());
+        let ends_in_silence = group
+            .is_some_and(|it| it.stop_after_client_disconnect.is_some() || it.disconnect.is_some());
+        record.desired.is_terminal() && !ends_in_silence
+    }
+
     /// What servers said last of an allocation holds, and nothing that they said before.
     pub(super) fn placed_allocs_are_as_servers_said(
         &mut self,
         world: &World,
         agent: &Agent,
     ) -> Verdict {
-        if self.leaving || self.cluster.newest.is_empty() {
+        if self.leaving || self.ends_tasks || self.cluster.newest.is_empty() {
             return Ok(());
         }
         let view = agent.view();
@@ -495,11 +540,12 @@ impl Checker {
                 continue;
             };
             let record = alloc.record();
-            let is_over = record.is_terminal() || record.desired.is_terminal();
-            let is_right = match newest.ends {
-                true => is_over,
-                false => is_over || newest.version.is_none_or(|it| it == record.job_version),
-            };
+            let has_version = newest.version.is_none_or(|it| it == record.job_version);
+            let is_right = record.status.is_terminal()
+                || match newest.ends {
+                    true => record.desired.is_terminal(),
+                    false => has_version && !Checker::ends_unasked(alloc),
+                };
             self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {
                 let (name, has) = (world.names.alloc(id), record.job_version);
                 let desired = record.desired.as_str();

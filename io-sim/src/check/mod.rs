@@ -229,6 +229,8 @@ pub struct Checker {
     disk_pressure_told: bool,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
+    /// Whether the agent was asked to end all tasks, and then itself.
+    pub(crate) ends_tasks: bool,
     reached: Reached,
     /// Which inputs reached which states.
     pub coverage: Coverage,
@@ -299,6 +301,7 @@ impl Checker {
             dir_usage: DirUsage::new(config.dir_usage),
             disk_pressure_told: false,
             leaving: false,
+            ends_tasks: false,
             reached: Reached::default(),
             coverage: Coverage::default(),
         }
@@ -358,7 +361,7 @@ impl Checker {
                 self.draining.called_back(world);
             }
             Some(Input::Server(reported)) => {
-                self.cluster.delivered(agent, world.at, reported);
+                self.cluster.delivered(world, agent, reported);
                 self.files.delivered(reported);
             }
             Some(Input::Check(_)) => {}
@@ -453,7 +456,7 @@ impl Checker {
         self.statistics = Statistics::default();
         self.ending = Ending::default();
         self.driver_reports = DriverReports::default();
-        self.leaving = false;
+        (self.leaving, self.ends_tasks) = (false, false);
         // The next agent says it again.
         self.disk_pressure_told = false;
         self.newborn = true;

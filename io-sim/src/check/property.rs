@@ -786,6 +786,8 @@ properties! {
     HeartbeatWaitsForItsTime: "heartbeat_waits_for_its_time", [P22], Always;
     /// A node that can reach the servers beats in time: they never give it up.
     ReachableNodeIsNotLost: "reachable_node_is_not_lost", [P22], AtRest;
+    /// A call to servers that failed is repeated after a pause.
+    FailedCallIsRepeatedAfterAPause: "failed_call_is_repeated_after_a_pause", [P22], Always;
     /// Of each kind of call to the servers at most one is under way.
     CallsOfOneKindFollowEachOther: "calls_of_one_kind_follow_each_other", [P22], Always;
     /// Calls to the servers are few, whatever they answer.

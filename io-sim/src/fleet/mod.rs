@@ -45,7 +45,7 @@ impl Fleet {
     /// So many nodes that start at the same time, and servers that know none of them.
     pub fn new(seed: u64, count: usize) -> Fleet {
         let mut fleet = Fleet {
-            servers: Servers::new(),
+            servers: Servers::new(seed),
             nodes: (0..count).map(|index| node_of(seed, index)).collect(),
             due: vec![None; count],
             queue: BTreeSet::new(),

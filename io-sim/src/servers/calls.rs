@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use drover_core::cluster::{
     AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
-    NodeReply, PulledAllocs,
+    NodeReply, PlacedAlloc, PulledAllocs,
 };
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::drain::Eligibility;
 use drover_core::time::Span;
 
-use super::{Caller, Flaws, GRACE, Known, NAMES, Servers, Waiting, error};
+use super::{Caller, Flaws, GRACE, Known, NAMES, NodeStatus, Servers, Waiting, error};
 
 impl Servers {
     /// A call arrives. None if it waits for something to happen.
@@ -43,13 +43,7 @@ impl Servers {
                 return self.watch(whose, index, max_wait, flaws);
             }
             Call::PullAllocs { ids, .. } => Ok(Answer::Pulled(self.pull(&ids, flaws))),
-            Call::ReportAllocs(reports) => match self.nodes.get(&node) {
-                Some(known) if known.ready => {
-                    reports.into_iter().for_each(|it| self.take(it));
-                    Ok(Answer::ReportsKept)
-                }
-                Some(_) | None => Err(error(CallErrorKind::Other)),
-            },
+            Call::ReportAllocs(reports) => self.report_allocs(node, reports),
             Call::RegisterServices(_) | Call::RemoveServices(_)
                 if !self.nodes.contains_key(&node) =>
             {
@@ -89,7 +83,10 @@ impl Servers {
         }
         let known = Known {
             node,
-            ready: before.as_ref().is_some_and(|it| it.ready),
+            status: before
+                .as_ref()
+                .map_or(NodeStatus::Initializing, |it| it.status),
+            owes_report: before.as_ref().is_some_and(|it| it.owes_report),
             eligibility: before
                 .as_ref()
                 .map_or(Eligibility::Eligible, |it| it.eligibility),
@@ -113,15 +110,24 @@ impl Servers {
             return Err(error(CallErrorKind::UnknownNode));
         }
         let mut reply = self.reply(id, credentials, renews, flaws);
+        let is_live =
+            |it: &Arc<PlacedAlloc>| !it.desired.is_terminal() && !it.client_status.is_terminal();
+        let has_live = self.allocs_of(id).any(is_live);
         let Some(known) = self.nodes.get_mut(&id) else {
             return Err(error(CallErrorKind::UnknownNode));
         };
-        let was_ready = core::mem::replace(&mut known.ready, true);
-        if !was_ready || reply.identity.is_some() {
+        let beats = match known.status {
+            NodeStatus::Ready | NodeStatus::Down => NodeStatus::Ready,
+            NodeStatus::Disconnected => NodeStatus::Initializing,
+            NodeStatus::Initializing if known.owes_report && has_live => NodeStatus::Initializing,
+            NodeStatus::Initializing => NodeStatus::Ready,
+        };
+        let was = core::mem::replace(&mut known.status, beats);
+        if was != beats || reply.identity.is_some() {
             self.index += 1;
             reply.index = self.index;
         }
-        self.evaluates |= !was_ready;
+        self.evaluates |= was != beats;
         Ok(Answer::Heartbeat(reply))
     }
 
@@ -167,31 +173,53 @@ impl Servers {
     ) -> Option<Result<Answer, CallError>> {
         // By index 0 a server is asked that is not behind.
         let behind = if index == 0 { 0 } else { flaws.behind };
-        let of_node = self.of_node.entry(whose.node).or_default();
-        let is_news = index == 0 || of_node.index > index;
+        let is_news = index == 0 || self.first_index(whose.node, self.index) > index;
         if behind == 0 && !is_news {
             let until = Span(self.now.0 + max_wait.0);
+            let had = self.allocs_of(whose.node).count();
+            let of_node = self.of_node.entry(whose.node).or_default();
             of_node.waiting.push(Waiting {
                 whose,
                 index,
                 until,
+                had,
             });
             self.waits_until.insert((until, whose.node));
             return None;
         }
         let at = self.index.saturating_sub(behind).max(1);
-        Some(Ok(Answer::Indexes(self.indexes(whose.node, at))))
+        let named = self.first_index(whose.node, at);
+        let indexes = self.indexes(whose.node, at, named);
+        Some(Ok(Answer::Indexes(indexes)))
     }
 
-    /// Which allocations a node has, by an index.
-    pub(super) fn indexes(&self, node: NodeId, index: u64) -> AllocIndexes {
+    /// The index that is answered, by an index, to a call that did not wait.
+    fn first_index(&self, node: NodeId, at: u64) -> u64 {
+        match self.answers_by_all {
+            true => self.allocs_index.min(at),
+            false => self.index_of(node, at),
+        }
+    }
+
+    /// The index of the last change to an allocation that a node has, by an index; where it has none, to any. So it
+    /// falls when the allocation is removed that changed last.
+    pub(super) fn index_of(&self, node: NodeId, at: u64) -> u64 {
+        let of_node = self.of_node.get(&node).into_iter();
+        let all = of_node.flat_map(|it| &it.ever);
+        let changed = all.filter_map(|id| self.allocs.get(id)?.changed_at(at));
+        let last = changed.map(|(since, _)| since).max();
+        last.unwrap_or(self.allocs_index.min(at))
+    }
+
+    /// Which allocations a node has, by an index, and the index that is answered.
+    pub(super) fn indexes(&self, node: NodeId, at: u64, index: u64) -> AllocIndexes {
         // Of a node that they do not know, they know nothing.
-        let known = self.nodes.contains_key(&node) || index < self.index;
+        let known = self.nodes.contains_key(&node) || at < self.index;
         let of_node = self.of_node.get(&node).filter(|_| known);
         let all = of_node.into_iter().flat_map(|it| it.ever.iter().copied());
         let of = |id: AllocId| {
             let alloc = self.allocs.get(&id)?;
-            Some((id, alloc.at(index)?.modify_index))
+            Some((id, alloc.at(at)?.modify_index))
         };
         AllocIndexes {
             index,
@@ -208,6 +236,24 @@ impl Servers {
             allocs.reverse();
         }
         PulledAllocs { index, allocs }
+    }
+
+    fn report_allocs(
+        &mut self,
+        node: NodeId,
+        reports: Vec<Arc<AllocReport>>,
+    ) -> Result<Answer, CallError> {
+        let known = self.nodes.get_mut(&node);
+        let known = known.filter(|it| match it.status {
+            NodeStatus::Ready | NodeStatus::Initializing => true,
+            NodeStatus::Down | NodeStatus::Disconnected => false,
+        });
+        let Some(known) = known else {
+            return Err(error(CallErrorKind::Other));
+        };
+        known.owes_report = false;
+        reports.into_iter().for_each(|it| self.take(it));
+        Ok(Answer::ReportsKept)
     }
 
     fn take(&mut self, report: Arc<AllocReport>) {

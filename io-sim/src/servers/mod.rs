@@ -36,13 +36,28 @@ pub(crate) const GRACE: Span = Span::secs(10);
 /// The names of the servers.
 pub const NAMES: [&str; 3] = ["s1:4647", "s2:4647", "s3:4647"];
 
+/// What a node is for the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeStatus {
+    /// It has to beat yet, or to report what became of its allocations.
+    Initializing,
+    /// It beats.
+    Ready,
+    /// It missed a beat.
+    Down,
+    /// It missed a beat, and allocations go on there that outlive that.
+    Disconnected,
+}
+
 /// A node, as servers know it.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// As it registered last.
     pub node: Arc<ClientNode>,
-    /// Whether it beat in time.
-    pub ready: bool,
+    /// What it is for them.
+    pub status: NodeStatus,
+    /// Whether it missed a beat while allocations were to go on, and reported nothing since.
+    owes_report: bool,
     /// Whether it gets new allocations.
     pub eligibility: Eligibility,
     /// When it counts as lost, if no heartbeat comes before.
@@ -79,18 +94,20 @@ impl Alloc {
     }
 
     fn at(&self, index: u64) -> Option<&Arc<PlacedAlloc>> {
+        self.changed_at(index).map(|(_, it)| it)
+    }
+
+    /// The same, with the index since which it is that.
+    fn changed_at(&self, index: u64) -> Option<(u64, &Arc<PlacedAlloc>)> {
         let mut before = self.versions.iter().rev();
-        before
-            .find(|(since, _)| *since <= index)
-            .and_then(|(_, it)| it.as_ref())
+        let (since, it) = before.find(|(since, _)| *since <= index)?;
+        Some((*since, it.as_ref()?))
     }
 }
 
 /// What servers know of the allocations of a node.
 #[derive(Clone, Debug, Default)]
 struct OfNode {
-    /// The index of the last change to any of them.
-    index: u64,
     /// Also those that were removed.
     ever: BTreeSet<AllocId>,
     waiting: Vec<Waiting>,
@@ -102,6 +119,8 @@ struct Waiting {
     whose: Caller,
     index: u64,
     until: Span,
+    /// How many allocations the node had when it called.
+    had: usize,
 }
 
 /// Who called.
@@ -140,6 +159,11 @@ pub struct Servers {
     services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
     jobs: BTreeMap<String, ClusterJob>,
     index: u64,
+    /// The index of the last change to any allocation.
+    allocs_index: u64,
+    /// Whether the first answer to a call bears that index, as since Nomad 2.0.5; else always the one of the last
+    /// change to an allocation that the node has.
+    answers_by_all: bool,
     now: Span,
     answers: Vec<Answered>,
     /// When nodes count as lost.
@@ -155,10 +179,12 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Servers that know nothing yet.
-    pub fn new() -> Servers {
+    /// Servers that know nothing yet; of which release, chance says.
+    pub fn new(seed: u64) -> Servers {
         Servers {
             index: 1,
+            allocs_index: 1,
+            answers_by_all: seed.is_multiple_of(2),
             ..Servers::default()
         }
     }
@@ -224,8 +250,9 @@ impl Servers {
         }
     }
 
+    /// Something of the allocations of a node changed.
     fn touch(&mut self, node: NodeId) {
-        self.of_node.entry(node).or_default().index = self.index;
+        self.allocs_index = self.index;
         self.changed.insert(node);
     }
 
@@ -326,22 +353,33 @@ impl Servers {
 
     /// A node did not beat in time.
     fn lose(&mut self, node: NodeId) {
-        let Some(known) = self.nodes.get_mut(&node).filter(|it| it.ready) else {
-            return;
+        let beats = |it: &&mut Known| match it.status {
+            NodeStatus::Ready | NodeStatus::Initializing => true,
+            NodeStatus::Down | NodeStatus::Disconnected => false,
         };
-        known.ready = false;
+        if self.nodes.get_mut(&node).filter(beats).is_none() {
+            return;
+        }
         self.losses += 1;
         self.evaluates = true;
+        let is_ready = (self.node(node)).is_some_and(|it| it.status == NodeStatus::Ready);
         let live = self.allocs_of(node);
         let live = live.filter(|it| !it.client_status.is_terminal());
-        let live: Vec<AllocId> = live.map(|it| it.id).collect();
-        for id in live {
-            let placed = self.allocs.get(&id).and_then(Alloc::now);
-            match placed.is_some_and(|it| survives_disconnect(it)) {
-                true => self.change(id, |it| it.client_status = ClientStatus::Unknown),
-                false => self.give_up(id),
-            }
+        let (survive, end): (Vec<_>, Vec<_>) = live
+            .cloned()
+            .partition(|it| is_ready && survives_disconnect(it));
+        self.index += 1;
+        if let Some(known) = self.nodes.get_mut(&node) {
+            known.owes_report = !survive.is_empty();
+            known.status = match known.owes_report {
+                true => NodeStatus::Disconnected,
+                false => NodeStatus::Down,
+            };
         }
+        for placed in survive {
+            self.change(placed.id, |it| it.client_status = ClientStatus::Unknown);
+        }
+        end.iter().for_each(|placed| self.give_up(placed.id));
     }
 
     /// What ran on a node that is lost counts as lost, and shall not run if it comes back.
@@ -356,14 +394,17 @@ impl Servers {
     }
 
     fn answer_waiting(&mut self, node: NodeId) {
-        let (now, of_node) = (self.now, self.of_node.entry(node).or_default());
-        let index = of_node.index;
-        let is_over = |one: &mut Waiting| one.index < index || one.until <= now;
-        let over: Vec<Waiting> = of_node.waiting.extract_if(.., is_over).collect();
+        let (now, last) = (self.now, self.index);
+        let (count, index) = (self.allocs_of(node).count(), self.index_of(node, last));
+        // That some are gone is news, also where those that are left did not change.
+        let news = |one: &Waiting| if count < one.had { last } else { index };
+        let waiting = &mut self.of_node.entry(node).or_default().waiting;
+        let is_over = |one: &mut Waiting| one.index < news(one) || one.until <= now;
+        let over: Vec<Waiting> = waiting.extract_if(.., is_over).collect();
         for one in over {
             self.waits_until.remove(&(one.until, node));
-            let result = Ok(Answer::Indexes(self.indexes(node, self.index)));
-            let to = one.whose;
+            let indexes = self.indexes(node, last, news(&one));
+            let (to, result) = (one.whose, Ok(Answer::Indexes(indexes)));
             self.answers.push(Answered { to, result });
         }
     }
@@ -399,7 +440,8 @@ impl Servers {
 fn survives_disconnect(placed: &PlacedAlloc) -> bool {
     let group = placed.job.as_ref().ok();
     let group = group.and_then(|job| job.group(placed.group.as_str()));
-    group.is_some_and(|group| group.max_client_disconnect.is_some())
+    !placed.desired.is_terminal()
+        && group.is_some_and(|group| group.max_client_disconnect.is_some())
 }
 
 fn error(kind: CallErrorKind) -> CallError {

@@ -17,7 +17,7 @@ use drover_core::model::network::NetworkMode;
 use drover_core::store::record::AssignedPort;
 use drover_core::time::Timestamp;
 
-use super::{Known, Servers};
+use super::{Known, NodeStatus, Servers};
 
 /// The first of the ids of allocations: nothing of a node's own has one like it.
 const FIRST: u128 = 0xc000_0000_0000_4000_8000_0000_0000_0000;
@@ -332,7 +332,7 @@ impl Known {
         let has_mode = mode.is_none_or(|mode| {
             mode == NetworkMode::Host || self.node.network_modes.contains(&mode.to_string())
         });
-        self.ready
+        self.status == NodeStatus::Ready
             && self.eligibility == Eligibility::Eligible
             && has_mode
             && group.tasks.iter().all(|task| has(&task.driver))
