@@ -6,15 +6,13 @@
 //! carries the acknowledgement, as soon as a stream was accepted.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use drover_tls::TlsError;
-use futures::io::AsyncWrite as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use futures::io::{AsyncWrite as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep_until, timeout};
@@ -33,7 +31,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection before its preamble.
 pub(super) struct Driver<T, H> {
-    pub(super) io: T,
+    pub(super) io: Transport<T>,
     pub(super) stream_requests: mpsc::Receiver<oneshot::Sender<Stream>>,
     pub(super) handler: Arc<H>,
     pub(super) limits: Limits,
@@ -46,10 +44,11 @@ where
 {
     /// Runs until the connection is closed, and reports why.
     pub(super) async fn run(mut self, close: watch::Sender<Option<CloseReason>>) -> CloseReason {
+        let seen = self.io.seen.clone();
         let preamble = self.io.write_all(&[MULTIPLEX]);
         let reason = match timeout(self.limits.handshake_timeout, preamble).await {
             Ok(Ok(())) => Session::new(self).run(&close).await,
-            Ok(Err(error)) => caused(&error),
+            Ok(Err(error)) => failure(&seen, ConnectionError::Io(error)),
             Err(_) => CloseReason::Failed("the first byte could not be sent".to_owned()),
         };
         close.send_replace(Some(reason.clone()));
@@ -94,18 +93,14 @@ where
             handler,
             limits,
         } = driver;
-        let seen = Seen::new();
+        let seen = io.seen.clone();
         let mut config = Config::default();
         // Each setter checks against the other value: the window must be unlimited in between.
         config.set_max_connection_receive_window(None);
         config.set_max_num_streams(limits.streams());
         config.set_max_connection_receive_window(Some(limits.streams() * WINDOW));
-        let transport = Transport {
-            io,
-            seen: seen.clone(),
-        };
         Session {
-            yamux: yamux::Connection::new(transport, config, Mode::Client),
+            yamux: yamux::Connection::new(io, config, Mode::Client),
             idle: Box::pin(sleep_until(seen.last_read() + limits.idle_timeout)),
             seen,
             stream_requests,
@@ -185,11 +180,7 @@ where
     }
 
     fn failure(&self, error: ConnectionError) -> CloseReason {
-        match (self.seen.tls_failure(), error) {
-            (Some(reason), _) => CloseReason::Tls(reason),
-            (None, ConnectionError::Closed) => CloseReason::Remote,
-            (None, other) => CloseReason::Failed(other.to_string()),
-        }
+        failure(&self.seen, error)
     }
 
     /// Serves an inbound stream. Beyond the limit it is reset, which fails its call at the server.
@@ -213,10 +204,11 @@ fn acknowledge(stream: &mut Stream) {
     debug_assert!(matches!(written, Poll::Ready(Ok(0))), "{written:?}");
 }
 
-/// The reason of an error of the transport.
-fn caused(error: &io::Error) -> CloseReason {
-    match TlsError::within(error) {
-        Some(reason) => CloseReason::Tls(reason.clone()),
-        None => CloseReason::Failed(error.to_string()),
+/// Why a connection ended, by what was seen of its bytes.
+fn failure(seen: &Seen, error: ConnectionError) -> CloseReason {
+    match (seen.tls_failure(), error) {
+        (Some(reason), _) => CloseReason::Tls(reason),
+        (None, ConnectionError::Closed) => CloseReason::Remote,
+        (None, other) => CloseReason::Failed(other.to_string()),
     }
 }

@@ -30,6 +30,8 @@ use drover_tls::TlsError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use transport::Transport;
+
 pub use inbound::{Answer, Handler, InboundCall};
 pub use limits::Limits;
 pub use streaming::{Input, InputEnd, Output};
@@ -101,7 +103,7 @@ where
         closed,
     };
     let driver = driver::Driver {
-        io,
+        io: Transport::new(io),
         stream_requests,
         handler,
         limits,

@@ -23,7 +23,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new() -> Seen {
+    fn new() -> Seen {
         Seen {
             start: Instant::now(),
             read_after_micros: Arc::default(),
@@ -57,8 +57,15 @@ impl Seen {
 
 /// A byte stream that notes what is seen of it.
 pub(super) struct Transport<T> {
-    pub(super) io: T,
+    io: T,
     pub(super) seen: Seen,
+}
+
+impl<T> Transport<T> {
+    pub(super) fn new(io: T) -> Transport<T> {
+        let seen = Seen::new();
+        Transport { io, seen }
+    }
 }
 
 impl<T: tokio::io::AsyncRead + Unpin> AsyncRead for Transport<T> {
