@@ -16,6 +16,9 @@ use crate::build::arc;
 /// A minute: long enough for whatever is expected to happen soon.
 pub const SOON: Span = Span::secs(60);
 
+/// The seed of a world without faults.
+pub const BENIGN: u64 = 0;
+
 /// Words for a world under test.
 pub trait Inspect {
     /// Hands in a job.

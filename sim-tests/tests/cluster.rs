@@ -8,11 +8,8 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
-
-/// In the world of this seed no trouble comes.
-const BENIGN: u64 = 0;
 
 fn web() -> Job {
     let group = group("g", [task("main")]).registers("api", "8080");
@@ -216,8 +213,8 @@ fn node_that_servers_forgot_keeps_what_they_still_have() {
     });
 }
 
-/// The index of older servers falls when they have the allocation no more that changed last. An agent to which the answer that said
-/// so was lost asks by the index from before, and hears nothing newer.
+/// The index of older servers falls when they have the allocation no more that changed last. An agent to which the
+/// answer that said so was lost asks by the index from before, and hears nothing newer.
 #[test]
 fn alloc_is_removed_though_its_removal_was_not_heard() {
     for_seeds_in_cluster(40, |sim| {

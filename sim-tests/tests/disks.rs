@@ -8,7 +8,7 @@ use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
@@ -151,7 +151,7 @@ fn alloc_waiting_for_disk_can_be_stopped() {
 #[test]
 fn alloc_without_disk_is_collected_before_its_source() {
     for_seeds_keeping(60, 1, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let mut job = keeper(task("main"));
@@ -210,7 +210,9 @@ fn alloc_with_late_disk_is_not_collected_earlier() {
         let job = moved_late(sim)?;
         sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
         let one_goes = |sim: &Sim| sim.allocs("db").iter().any(|one| one.record().destroying);
-        sim.until(Span::secs(2 * 3600), |sim| sim.seed() == 0 || one_goes(sim))?;
+        sim.until(Span::secs(2 * 3600), |sim| {
+            sim.seed() == BENIGN || one_goes(sim)
+        })?;
         // The next agent looks at the disk only later.
         sim.crash();
         sim.restart()?;
@@ -222,7 +224,7 @@ fn alloc_with_late_disk_is_not_collected_earlier() {
 #[test]
 fn failed_setup_alloc_is_not_kept_for_disk() {
     for_seeds_keeping(60, 2, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let mut job = keeper(task("main"));

@@ -15,11 +15,12 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::task::runner::{Phase as TaskPhase, TaskRunner};
 use drover_core::time::{Now, Span};
-use drover_io_sim::{Sim, Stepped, Violation};
+use drover_io_sim::{Fault, Faults, Sim, Stepped, Violation};
 use drover_sim_tests::build::{
-    GroupWords, TaskWords, batch, changed, group, job, periodic, service, task,
+    GroupWords, TaskWords, batch, changed, check, check_restart, checked, group, job, periodic,
+    registered, service, task,
 };
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds};
 
 /// At 22:15, 22:20 and so on, up to 22:55; worlds begin at 22:13:21 that day.
@@ -369,5 +370,103 @@ fn deployment_that_waits_for_people_says_what_they_are_to_do() {
             let says = |one: &Waiting| one.then.contains("/v1/deployment/allocation-health/");
             waits.iter().any(|one| manual(one) && says(one))
         })
+    });
+}
+
+/// A service that is rolled out, whose only check is this one.
+fn checked_by(check: drover_core::model::value::Value) -> Job {
+    let mut main = task("main");
+    main.services = vec![checked(registered("front", "8080"), [check])];
+    rolling(group("g", [main]))
+}
+
+#[test]
+fn failing_check_that_holds_up_health_is_named_and_counted() {
+    for_seeds(20, |sim| {
+        // In the world without faults no check fails.
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::FailCheck], 1000);
+        let restart = check_restart(9, Span::ZERO);
+        sim.register(&checked_by(check("http", 10, &[restart])));
+        let named = |one: &Waiting| {
+            let check = one
+                .what
+                .contains("check \"alive\" of service \"front\" (failing");
+            check && one.what.contains("as its deployment demands") && one.until.is_some()
+        };
+        sim.until(SOON, |sim| alloc_waits(sim, "web").iter().any(named))?;
+        let now = sim.world.now();
+        let explained = sim
+            .view()
+            .and_then(|view| view.explain_job(now, &JobKey::local("web")));
+        let task = explained.and_then(|job| job.allocs.first()?.tasks.first().cloned());
+        let waiting = task.and_then(|task| task.waiting);
+        let counts = |one: &Waiting| one.what.contains(" of 9 failures in a row are counted");
+        let counted = waiting.as_ref().is_some_and(counts);
+        sim.expect_that(counted, &format!("{waiting:?}"))?;
+        sim.deregister("web", false);
+        sim.converge()
+    });
+}
+
+#[test]
+fn roll_out_in_place_tells_its_progress_deadline() {
+    for_seeds(20, |sim| {
+        sim.world.faults = Faults::none();
+        let first = checked_by(check("http", 10, &[]));
+        sim.register(&first);
+        let rolled_out = |sim: &Sim| {
+            let record = sim.view().and_then(|view| view.job(&JobKey::local("web")));
+            record.is_some_and(|record| record.job.stable)
+        };
+        sim.until(Span::secs(300), rolled_out)?;
+        let second = changed(&first, |group| {
+            let path = ("Path", "/other".into());
+            let other = check("http", 10, &[path]);
+            group.tasks[0].services = vec![checked(registered("front", "8080"), [other])];
+        });
+        sim.register(&second);
+        let words = "all copies of its new version to be healthy";
+        let left = |sim: &Sim| until(&waits(sim, "web"), words, sim);
+        sim.until(SOON, |sim| left(sim).is_some())?;
+        let in_time = left(sim).is_some_and(|left| left <= Span::secs(600));
+        sim.expect_that(in_time, "its progress_deadline is 10 minutes")?;
+        sim.deregister("web", false);
+        sim.converge()
+    });
+}
+
+#[test]
+fn failed_allocation_tells_what_is_left_of_its_reschedules() {
+    for_seeds(20, |sim| {
+        sim.world.faults = Faults::none();
+        let failing = task("main").ends("1s", 1);
+        let failing = failing.restarts(0, Span::secs(600), Span::secs(5), RestartMode::Fail);
+        let group = group("g", [failing]).reschedules(1, Span::secs(30));
+        sim.register(&job("web", JobType::Service, [group]));
+        let described = |sim: &Sim| {
+            let key = JobKey::local("web");
+            let explained = sim.view()?.explain_job(sim.world.now(), &key);
+            explained?.allocs.first().cloned()
+        };
+        let says = |sim: &Sim, words: &str| {
+            described(sim).is_some_and(|alloc| alloc.description.ends_with(words))
+        };
+        sim.until(SOON, |sim| {
+            let delay = until(
+                &alloc_waits(sim, "web"),
+                "the reschedule delay of its group",
+                sim,
+            );
+            delay.is_some() && says(sim, "0 of 1 reschedules in 24h0m0s are used")
+        })?;
+        let over = "its reschedule policy allows no other in its place";
+        sim.until(Span::secs(300), |sim| {
+            let given_up = described(sim).is_some_and(|alloc| alloc.next.contains(over));
+            given_up && says(sim, "1 of 1 reschedules in 24h0m0s are used")
+        })?;
+        sim.converge()
     });
 }

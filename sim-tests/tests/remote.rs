@@ -11,7 +11,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, changed, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 const AN_HOUR: Span = Span::secs(3600);
@@ -92,7 +92,7 @@ fn replaced_while_it_waits(sim: &mut Sim) -> Result<(), Violation> {
 #[test]
 fn unstarted_replacement_passes_remote_disk_on() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         replaced_while_it_waits(sim)?;
@@ -106,7 +106,7 @@ fn unstarted_replacement_passes_remote_disk_on() {
 #[test]
 fn fetched_disk_is_not_hidden_by_local_one() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let stays = job(
@@ -139,7 +139,7 @@ fn fetched_disk_is_not_hidden_by_local_one() {
 #[test]
 fn removed_copy_awaits_no_node() {
     for_seeds(60, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let two = changed(&keeper(), |group| group.count = Some(2));
@@ -166,7 +166,7 @@ fn removed_copy_awaits_no_node() {
 #[test]
 fn long_waiting_alloc_becomes_healthy() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
@@ -186,7 +186,7 @@ fn long_waiting_alloc_becomes_healthy() {
 #[test]
 fn unreachable_node_is_awaited() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
@@ -216,7 +216,7 @@ fn stopped_while_it_waits(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
 #[test]
 fn alloc_waiting_for_unreachable_node_can_be_stopped() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         stopped_while_it_waits(sim, &keeper())?;
@@ -236,7 +236,7 @@ fn alloc_waiting_for_unreachable_node_can_be_stopped() {
 #[test]
 fn failing_disk_transfer_is_given_up() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
@@ -252,7 +252,7 @@ fn failing_disk_transfer_is_given_up() {
 #[test]
 fn interrupted_disk_transfer_is_retried() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
@@ -268,7 +268,7 @@ fn interrupted_disk_transfer_is_retried() {
 #[test]
 fn alloc_forgotten_by_its_node_is_not_awaited() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::ForgetfulNode], 1000);
@@ -324,7 +324,7 @@ fn returning_job_has_newer_disk() {
 #[test]
 fn collected_alloc_leaves_remote_wait_to_next() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         stopped_while_it_waits(sim, &keeper())?;
@@ -351,7 +351,7 @@ fn job_registered_during_purge_keeps_remote_wait() {
         sim.world.faults = Faults::only(&[Fault::HangHook], 500);
         sim.deregister("db", true);
         sim.run(SOON)?;
-        if sim.seed() == 0 || sim.allocs("db").len() != 1 {
+        if sim.seed() == BENIGN || sim.allocs("db").len() != 1 {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
@@ -368,7 +368,7 @@ fn job_registered_during_purge_keeps_remote_wait() {
 #[test]
 fn copy_left_out_of_takeover_keeps_remote_wait() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let job = changed(&keeper(), |group| group.count = Some(2));
@@ -414,7 +414,7 @@ fn reverted_change_is_not_written() {
 #[test]
 fn transferred_disk_is_not_fetched_again() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         replaced_while_it_waits(sim)?;
@@ -436,7 +436,7 @@ fn transferred_disk_is_not_fetched_again() {
 #[test]
 fn non_sticky_version_keeps_newer_disk() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
@@ -464,7 +464,7 @@ fn non_sticky_version_keeps_newer_disk() {
 #[test]
 fn alloc_set_up_before_takeover_leaves_remote_wait_to_next() {
     for_seeds(100, |sim| {
-        if sim.seed() == 0 {
+        if sim.seed() == BENIGN {
             return Ok(());
         }
         let job = job("db", JobType::Service, [group("g", [task("main")])]);

@@ -9,7 +9,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 const HOUR: i64 = 3600;
@@ -50,7 +50,7 @@ fn leased(sim: &mut Sim) -> Result<AllocId, Violation> {
 
 /// It is garbage-collected; in the world without faults there is room enough.
 fn goes(sim: &Sim, alloc: AllocId) -> bool {
-    sim.seed() == 0 || !is_there(sim, alloc)
+    sim.seed() == BENIGN || !is_there(sim, alloc)
 }
 
 fn is_there(sim: &Sim, alloc: AllocId) -> bool {
@@ -156,7 +156,7 @@ fn requested_collection_overrides_lease() {
         let late = sim.hand_over("db");
         sim.until(SOON, |sim| sim.reply(late).is_some())?;
         let handover = sim.reply(late).cloned();
-        let nothing = sim.seed() == 0 || handover == Some(Reply::HandedOver(Vec::new()));
+        let nothing = sim.seed() == BENIGN || handover == Some(Reply::HandedOver(Vec::new()));
         sim.expect_that(nothing, &format!("{handover:?}"))?;
         sim.converge()
     });
@@ -295,7 +295,7 @@ fn failed_alloc_is_collected_when_replacement_runs() {
         sim.world.faults = Faults::only(&[Fault::KillProcess], 1000);
         sim.register(&job("sum", JobType::Batch, [group]));
         let failed = |sim: &Sim| sim.all_over("sum", ClientStatus::Failed);
-        sim.until(INTERVAL, |sim| sim.seed() == 0 || failed(sim))?;
+        sim.until(INTERVAL, |sim| sim.seed() == BENIGN || failed(sim))?;
         sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
         sim.until(SOON, |sim| sim.runs("sum", "main"))?;
         let old = sim.allocs("sum").first().map(|alloc| alloc.record().id);

@@ -9,11 +9,8 @@ use drover_core::model::template::{ChangeMode, ChangeScript};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, service, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
-
-/// In the world of this seed no trouble comes.
-const BENIGN: u64 = 0;
 
 fn scripted(change: impl FnOnce(&mut ChangeScript)) -> Task {
     let mut main = task("main").template(ChangeMode::Script);

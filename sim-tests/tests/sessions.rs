@@ -9,11 +9,8 @@ use drover_core::model::task::{Task, TaskAction};
 use drover_core::task::runner::TaskRunner;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{service, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
-
-/// In the world of this seed no trouble comes.
-const BENIGN: u64 = 0;
 
 fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
     sim.register(&service("web", [main]));

@@ -14,7 +14,7 @@ use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, changed, service, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 fn web(mode: ChangeMode) -> Job {
@@ -37,9 +37,6 @@ fn restarts(sim: &Sim) -> u64 {
     sim.task("web", "main")
         .map_or(0, |task| task.state().restarts)
 }
-
-/// In the world of this seed no trouble comes.
-const BENIGN: u64 = 0;
 
 fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
     sim.register(&service("web", [main]));

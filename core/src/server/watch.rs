@@ -178,8 +178,9 @@ impl Watch {
         }
     }
 
-    /// The index of servers before Nomad 2.0.5 falls when the allocation is gone that changed last: an answer that is not newer may be right. Who
-    /// names less than was named before is one like that, or behind; an answer to index 0 is never behind.
+    /// The index of servers before Nomad 2.0.5 falls when the allocation is gone that changed last: an answer that is not
+    /// newer may be right. Who names less than was named before is one like that, or behind; an answer to index 0 is
+    /// never behind.
     fn look_for_missing(&mut self, round: &AllocIndexes) {
         let mut here = self.known.keys();
         if here.any(|id| !round.allocs.contains_key(id) && !self.dropped.contains_key(id)) {

@@ -90,11 +90,16 @@ impl Newest {
 impl Cluster {
     pub(super) fn agent_died(&mut self) {
         self.open.clear();
-        self.failed.clear();
         self.doubted.clear();
         self.servers.clear();
-        (self.ready, self.counts_until) = (false, None);
-        (self.next_beat, self.registered) = (None, None);
+        self.counts_until = None;
+        self.begin_again();
+    }
+
+    /// The node has to register anew.
+    fn begin_again(&mut self) {
+        self.failed.clear();
+        (self.next_beat, self.registered, self.ready) = (None, None, false);
     }
 
     /// What was acknowledged and not saved may be said again.
@@ -213,8 +218,7 @@ impl Cluster {
                 self.beaten(agent, now, reply);
             }
             (Call::Heartbeat { .. }, Err(why)) if is_unknown(why.kind) => {
-                (self.next_beat, self.registered, self.ready) = (None, None, false);
-                self.failed.clear();
+                self.begin_again();
                 self.doubt(agent, None);
             }
             (Call::Heartbeat { .. }, _) => self.next_beat = Some(now + Span::secs(1)),
@@ -513,13 +517,12 @@ impl Checker {
         })
     }
 
-    /// Whether an allocation shall end though servers did not say so, nor that it ends when they are silent.
-    fn ends_unasked(alloc: &AllocRunner) -> bool {
-        let record = alloc.record();
-        let group = alloc.job().group(record.group.as_str());
+    /// Whether an allocation may end though servers did not say so: servers are silent, or the agent was told to end all.
+    fn may_end_unasked(&self, alloc: &AllocRunner) -> bool {
+        let group = alloc.job().group(alloc.record().group.as_str());
         let ends_in_silence = group
             .is_some_and(|it| it.stop_after_client_disconnect.is_some() || it.disconnect.is_some());
-        record.desired.is_terminal() && !ends_in_silence
+        ends_in_silence || self.ends_tasks
     }
 
     /// What servers said last of an allocation holds, and nothing that they said before.
@@ -528,7 +531,7 @@ impl Checker {
         world: &World,
         agent: &Agent,
     ) -> Verdict {
-        if self.leaving || self.ends_tasks || self.cluster.newest.is_empty() {
+        if self.leaving || self.cluster.newest.is_empty() {
             return Ok(());
         }
         let view = agent.view();
@@ -542,9 +545,10 @@ impl Checker {
             let record = alloc.record();
             let has_version = newest.version.is_none_or(|it| it == record.job_version);
             let is_right = record.status.is_terminal()
-                || match newest.ends {
-                    true => record.desired.is_terminal(),
-                    false => has_version && !Checker::ends_unasked(alloc),
+                || match (newest.ends, record.desired.is_terminal()) {
+                    (true, ends) => ends,
+                    (false, true) => self.may_end_unasked(alloc),
+                    (false, false) => has_version,
                 };
             self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {
                 let (name, has) = (world.names.alloc(id), record.job_version);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use drover_core::cluster::{
     AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, ClientNode, Credentials,
-    NodeReply, PlacedAlloc, PulledAllocs,
+    NodeReply, PulledAllocs,
 };
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::drain::Eligibility;
 use drover_core::time::Span;
 
+use super::placing::is_live;
 use super::{Caller, Flaws, GRACE, Known, NAMES, NodeStatus, Servers, Waiting, error};
 
 impl Servers {
@@ -110,9 +111,7 @@ impl Servers {
             return Err(error(CallErrorKind::UnknownNode));
         }
         let mut reply = self.reply(id, credentials, renews, flaws);
-        let is_live =
-            |it: &Arc<PlacedAlloc>| !it.desired.is_terminal() && !it.client_status.is_terminal();
-        let has_live = self.allocs_of(id).any(is_live);
+        let has_live = self.allocs_of(id).any(|it| is_live(it));
         let Some(known) = self.nodes.get_mut(&id) else {
             return Err(error(CallErrorKind::UnknownNode));
         };
@@ -244,11 +243,7 @@ impl Servers {
         reports: Vec<Arc<AllocReport>>,
     ) -> Result<Answer, CallError> {
         let known = self.nodes.get_mut(&node);
-        let known = known.filter(|it| match it.status {
-            NodeStatus::Ready | NodeStatus::Initializing => true,
-            NodeStatus::Down | NodeStatus::Disconnected => false,
-        });
-        let Some(known) = known else {
+        let Some(known) = known.filter(|it| it.status.beats()) else {
             return Err(error(CallErrorKind::Other));
         };
         known.owes_report = false;

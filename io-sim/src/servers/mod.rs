@@ -49,6 +49,16 @@ pub enum NodeStatus {
     Disconnected,
 }
 
+impl NodeStatus {
+    /// Whether it missed no beat.
+    fn beats(self) -> bool {
+        match self {
+            NodeStatus::Ready | NodeStatus::Initializing => true,
+            NodeStatus::Down | NodeStatus::Disconnected => false,
+        }
+    }
+}
+
 /// A node, as servers know it.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -353,16 +363,15 @@ impl Servers {
 
     /// A node did not beat in time.
     fn lose(&mut self, node: NodeId) {
-        let beats = |it: &&mut Known| match it.status {
-            NodeStatus::Ready | NodeStatus::Initializing => true,
-            NodeStatus::Down | NodeStatus::Disconnected => false,
+        let Some(was) = self.node(node).map(|it| it.status) else {
+            return;
         };
-        if self.nodes.get_mut(&node).filter(beats).is_none() {
+        if !was.beats() {
             return;
         }
         self.losses += 1;
         self.evaluates = true;
-        let is_ready = (self.node(node)).is_some_and(|it| it.status == NodeStatus::Ready);
+        let is_ready = was == NodeStatus::Ready;
         let live = self.allocs_of(node);
         let live = live.filter(|it| !it.client_status.is_terminal());
         let (survive, end): (Vec<_>, Vec<_>) = live

@@ -343,7 +343,7 @@ fn is_of(placed: &PlacedAlloc, job: &Job) -> bool {
     placed.job.as_ref().is_ok_and(|it| it.id == job.id)
 }
 
-fn is_live(placed: &PlacedAlloc) -> bool {
+pub(super) fn is_live(placed: &PlacedAlloc) -> bool {
     !placed.desired.is_terminal() && !placed.client_status.is_terminal()
 }
 
