@@ -316,6 +316,25 @@ fn deadline_counts_while_no_agent_runs() {
     });
 }
 
+/// Nothing else happens after the restart that would let anybody look at the drain.
+#[test]
+fn deadline_that_came_while_no_agent_ran_ends_what_is_left() {
+    for_seeds(30, |sim| {
+        quiet(sim);
+        sim.register(&batch(EVER));
+        sim.until(SOON, |sim| sim.runs("batch", "work"))?;
+        ask(sim, drain(DrainDeadline::After(Span::secs(200))))?;
+        sim.shutdown(ShutdownMode::KeepTasks);
+        sim.run(Span::secs(250))?;
+        sim.expect_that(sim.living("work") == 1, "nobody ends it meanwhile")?;
+        sim.restart()?;
+        sim.run(SOON)?;
+        sim.expect_that(sim.living("work") == 0, "its time is over")?;
+        sim.expect_that(status(sim) == Some(DrainStatus::Complete), "it is drained")?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn agent_dies_at_any_step_of_a_drain() {
     let crashes = each_crash(7, |sim| {
