@@ -10,8 +10,9 @@ use drover_core::ids::{DeploymentId, GroupName};
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::eval::{Deployment, DeploymentStatus};
 use drover_core::model::job::Job;
-use drover_core::store::record::{AllocRecord, JobRecord, same_specification};
+use drover_core::store::record::{AllocRecord, JobRecord};
 
+use super::policy::says_the_same;
 use super::{Checker, Property, Verdict};
 
 /// What is remembered of roll-outs.
@@ -228,10 +229,10 @@ impl Checker {
             .newest_first()
             .filter(|one| one.version < failed.version);
         let stable = earlier.find(|one| one.stable);
-        let back = stable.filter(|stable| reverts(failed) && !same_specification(stable, failed));
+        let back = stable.filter(|stable| reverts(failed) && !says_the_same(stable, failed));
         let latest = &job.job;
         let holds = match back {
-            Some(back) => latest.version == failed.version + 1 && same_specification(back, latest),
+            Some(back) => latest.version == failed.version + 1 && says_the_same(back, latest),
             None => latest.version == failed.version,
         };
         self.sometimes(Property::SometimesDeploymentIsReverted, back.is_some());

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
 use drover_core::agent::requests::{HandOver, Request, TakeOver, TransferComplete};
-use drover_core::alloc::remote::DISK_TRIES;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
 use drover_core::model::group::EphemeralDisk;
 use drover_core::model::remote::RemotePrevious;
-use drover_core::store::disk::{AFTER_TRANSFER, Disk, RETENTION_LEASE};
+use drover_core::store::disk::Disk;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Instant, Span, Timestamp};
 
+use super::limits::{DISK_FETCHES, DISK_KEPT_AFTER_TRANSFER, DISK_KEPT_FOR_NODE};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -60,8 +60,11 @@ struct Lease {
 impl Lease {
     /// Whether it has to be kept. A clock that was set back makes that no longer.
     fn holds(&self, now: Timestamp) -> bool {
-        let read = self.read.get(&self.alloc).map(|at| *at + AFTER_TRANSFER);
-        let until = self.since + RETENTION_LEASE;
+        let read = self
+            .read
+            .get(&self.alloc)
+            .map(|at| *at + DISK_KEPT_AFTER_TRANSFER);
+        let until = self.since + DISK_KEPT_FOR_NODE;
         read.unwrap_or(until).min(until) - now > Span::ZERO && now - self.since >= Span::ZERO
     }
 }
@@ -282,7 +285,7 @@ impl Checker {
             )?;
             let tries = self.disks.fetched.get(&id).copied().unwrap_or(0);
             self.disks.outdated.insert(id);
-            let tried = remote.given || remote.forgotten || tries >= DISK_TRIES;
+            let tried = remote.given || remote.forgotten || tries >= DISK_FETCHES;
             self.sometimes(Property::SometimesDiskIsFetched, remote.given);
             self.holds(
                 Property::DiskOfPreviousNodeIsFetched,

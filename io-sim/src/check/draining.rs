@@ -9,11 +9,11 @@ use drover_core::ids::AllocId;
 use drover_core::model::drain::{DrainDeadline, DrainSpec, Eligibility};
 use drover_core::model::job::JobType;
 use drover_core::model::placement::PlacementFailure;
-use drover_core::scheduler::drain::max_parallel;
 use drover_core::store::node::NodeRecord;
 use drover_core::store::{Key, Record};
 use drover_core::time::{Instant, Span};
 
+use super::policy::drained_at_a_time;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -310,7 +310,7 @@ fn is_its_turn(agent: &Agent, alloc: &AllocRunner) -> bool {
             });
             let limits = siblings.clone().filter_map(|one| {
                 let group = one.job().group(record.group.as_str());
-                group.map(max_parallel)
+                group.map(drained_at_a_time)
             });
             let ending = siblings.clone().filter(|one| one.record().drained).count();
             ending <= limits.max().unwrap_or(1)

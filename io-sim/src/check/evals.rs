@@ -7,10 +7,10 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{EvalId, GroupName, JobKey};
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::eval::{EvalStatus, Evaluation};
-use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::JobRecord;
 
 use super::canaries::stands;
+use super::policy::copies;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 

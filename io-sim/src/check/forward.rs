@@ -5,11 +5,12 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::TaskKey;
 use drover_core::model::alloc::ClientStatus;
-use drover_core::model::event::{MAX_EVENTS, TaskEvent};
+use drover_core::model::event::TaskEvent;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
 use super::history::{Reported, TaskReported};
+use super::limits::EVENTS_OF_TASK;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -104,7 +105,7 @@ impl Checker {
     pub(super) fn task_events_are_bounded_and_in_order(&mut self, task: &TaskRunner) -> Verdict {
         let events = &task.state().events;
         let in_order = self.lives.clock_went_back || events.is_sorted_by_key(|event| event.time);
-        let holds = in_order && events.len() <= MAX_EVENTS;
+        let holds = in_order && events.len() <= EVENTS_OF_TASK;
         self.holds(Property::TaskEventsAreBoundedAndInOrder, holds, || {
             format!("{:?} {events:?}", task.spec().key)
         })

@@ -38,6 +38,7 @@ mod health;
 mod history;
 mod identities;
 mod killing;
+mod limits;
 mod machine;
 mod namespaces;
 mod networks;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use drover_core::agent::Agent;
 use drover_core::agent::requests::Request;
 use drover_core::model::placement::PlacementFailure;
-use drover_core::store::node::MAX_META;
 
 use super::draining::saved_node;
+use super::limits::NODE_META_KEYS;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -33,7 +33,7 @@ impl Checker {
             meta.extend(pairs);
             meta.retain(|key, value| value.is_some() || self.configured_meta.contains_key(key));
             // Whoever asks for too much is refused.
-            if meta.len() <= MAX_META {
+            if meta.len() <= NODE_META_KEYS {
                 self.node_meta = meta;
             }
         }
@@ -59,11 +59,16 @@ impl Checker {
         let view = agent.view();
         for job in view.jobs() {
             for (name, why) in view.blocked(&job.job.key()) {
-                let PlacementFailure::Constraint(_) = why else {
+                let PlacementFailure::Constraint(constraint) = why else {
                     continue;
                 };
-                let group = job.job.group(name);
-                let waits = group.is_none_or(|group| view.admits(&job.job, group).is_err());
+                let waits = match is_fulfilled(constraint, &view.node().meta) {
+                    Some(fulfilled) => !fulfilled,
+                    None => {
+                        let group = job.job.group(name);
+                        group.is_none_or(|group| view.admits(&job.job, group).is_err())
+                    }
+                };
                 self.holds(Property::NoWaitForFulfilledConstraint, waits, || {
                     format!("{} {why}", job.job.id)
                 })?;
@@ -71,4 +76,10 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// Whether a node with these keys fulfils a constraint that asks for the value of one; none of other constraints.
+fn is_fulfilled(constraint: &str, meta: &BTreeMap<String, String>) -> Option<bool> {
+    let (key, value) = constraint.strip_prefix("${meta.")?.split_once("} = ")?;
+    Some(meta.get(key).is_some_and(|it| it == value))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::requests::Request;
-use drover_core::agent::{Agent, ON_TIME, View};
+use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::JobKey;
 use drover_core::model::job::Job;
@@ -13,6 +13,7 @@ use drover_core::store::periodic::second_of;
 use drover_core::store::record::JobRecord;
 use drover_core::store::{Key, Record};
 
+use super::limits::PERIODIC_GRACE;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 use crate::zones;
@@ -128,9 +129,14 @@ impl Checker {
         if !fits || world.wall_jumps > 0 || by_hand > 0 {
             return Ok(());
         }
-        let later = late > ON_TIME && (time + 1..=at).any(|later| self::fits(&periodic, later));
-        let holds = late >= 0 && (late <= ON_TIME || periodic.missed == Missed::RunOnce && !later);
-        self.sometimes(Property::SometimesMissedTimeIsLaunched, late > ON_TIME);
+        let later =
+            late > PERIODIC_GRACE && (time + 1..=at).any(|later| self::fits(&periodic, later));
+        let holds =
+            late >= 0 && (late <= PERIODIC_GRACE || periodic.missed == Missed::RunOnce && !later);
+        self.sometimes(
+            Property::SometimesMissedTimeIsLaunched,
+            late > PERIODIC_GRACE,
+        );
         self.holds(Property::OnlyTheLatestMissedTimeIsLaunched, holds, || {
             format!("{} comes {late} s late", job.id)
         })
@@ -161,7 +167,7 @@ impl Checker {
                 continue;
             }
             let mut overlaps = before.get(&key).is_some_and(|alive| !alive.is_empty());
-            let recent = (now - ON_TIME..=now).filter(|at| *at > registered);
+            let recent = (now - PERIODIC_GRACE..=now).filter(|at| *at > registered);
             for time in recent.filter(|at| fits(periodic, *at)).collect::<Vec<_>>() {
                 let launch = JobKey {
                     namespace: key.namespace.clone(),
@@ -225,7 +231,7 @@ impl Checker {
 
     /// The latest time of each periodic job was launched, whatever was missed.
     pub(super) fn latest_time_is_launched(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let now = second_of(world.now().wall) - ON_TIME;
+        let now = second_of(world.now().wall) - PERIODIC_GRACE;
         for (job, periodic) in periodic(agent.view()) {
             let exempt = periodic.prohibit_overlap || periodic.missed == Missed::Skip;
             if exempt || world.wall_jumps > 0 {

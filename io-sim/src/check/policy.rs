@@ -13,7 +13,8 @@ use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::Task;
-use drover_core::time::Span;
+use drover_core::model::value::Value;
+use drover_core::time::{Span, Timestamp};
 
 /// The job files that people handed in, of each job the oldest first. What is made of another job is made of its
 /// file.
@@ -220,6 +221,64 @@ fn double(span: Span) -> Span {
 pub(super) fn kill_timeout(task: &Task, most: Span) -> Span {
     let said = task.kill_timeout.unwrap_or(Span::secs(5));
     if said > most { most } else { said }
+}
+
+/// How many copies of a group one node has.
+pub(super) fn copies(file: &Job, group: &TaskGroup) -> u32 {
+    let of_others = file.parameterized_job.is_some() && !file.dispatched;
+    if of_others || file.periodic.is_some() {
+        return 0;
+    }
+    let wanted = group.count.unwrap_or(1).max(0);
+    let most = match file.job_type {
+        JobType::Service | JobType::Batch => i64::from(u32::MAX),
+        JobType::System | JobType::Sysbatch => 1,
+    };
+    u32::try_from(wanted.min(most)).unwrap_or(u32::MAX)
+}
+
+/// How many copies of a group leave a node that is drained at a time.
+pub(super) fn drained_at_a_time(group: &TaskGroup) -> usize {
+    let block = group.migrate.as_ref();
+    let wanted = block.and_then(|block| said(block, "maxparallel"));
+    match wanted {
+        Some(Value::Int(count)) if *count > 0 => usize::try_from(*count).unwrap_or(usize::MAX),
+        Some(_) | None => 1,
+    }
+}
+
+/// The name of a service, if this node shall know of it; `consul` is whether it stands in for that provider.
+pub(super) fn service_here(block: &Value, consul: bool) -> Option<&str> {
+    let text = |name| said(block, name).and_then(Value::as_str).unwrap_or("");
+    let provider = text("provider");
+    let here = provider == "nomad" || consul && (provider.is_empty() || provider == "consul");
+    here.then(|| text("name"))
+}
+
+/// What a block says of something, however its name is written.
+fn said<'a>(block: &'a Value, name: &str) -> Option<&'a Value> {
+    let Value::Map(block) = block else {
+        return None;
+    };
+    let is_it = |key: &str| key.replace('_', "").eq_ignore_ascii_case(name);
+    block.iter().find(|(key, _)| is_it(key)).map(|(_, it)| it)
+}
+
+/// Whether two versions of a job differ in nothing that its author wrote.
+pub(super) fn says_the_same(one: &Job, other: &Job) -> bool {
+    let written = |job: &Job| Job {
+        stop: false,
+        version: 0,
+        stable: false,
+        status: String::new(),
+        status_description: String::new(),
+        submit_time: Timestamp(0),
+        create_index: 0,
+        modify_index: 0,
+        job_modify_index: 0,
+        ..job.clone()
+    };
+    written(one) == written(other)
 }
 
 /// How a group is rolled out.

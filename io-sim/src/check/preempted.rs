@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::{Agent, PREEMPTION_MARGIN, View};
+use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::claims::Claim;
 use drover_core::ids::Run;
@@ -19,6 +19,7 @@ use super::claims::{
     asks, asks_of, capacity, claims, cores_of, ends, is_older, is_there, plus, processors, short,
     was_asked_to_stop,
 };
+use super::limits::PREEMPTION_PRIORITY_DELTA;
 use super::{Checker, Property, Verdict};
 
 /// Whether a group fits beside these on this node; what is too intricate to say here does not.
@@ -82,7 +83,8 @@ impl Checker {
             })?;
             let is_preemptible = |it: &AllocRunner| {
                 let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
-                let lower = theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_MARGIN);
+                let lower =
+                    theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_PRIORITY_DELTA);
                 !it.record().finished && (was_asked_to_stop(it) || lower && !ends(it))
             };
             let stay: Vec<_> = holders
@@ -117,7 +119,7 @@ impl Checker {
             let (more, less) = (&view.job(by.job_key())?.job, &view.job(&record.job)?.job);
             let changed = more.job_modify_index.max(less.job_modify_index);
             let changed = changed > by.record().create_index;
-            let margin = changed || more.priority - less.priority >= PREEMPTION_MARGIN;
+            let margin = changed || more.priority - less.priority >= PREEMPTION_PRIORITY_DELTA;
             let both = (asks_of(view, by).into_iter().zip(asks_of(view, alloc)))
                 .any(|(one, other)| one > 0 && other > 0);
             let common = both || !claims(by).is_disjoint(&claims(alloc));

@@ -31,7 +31,8 @@
 //! | P29 | each template change is applied to a task once, by its change mode |
 //! | P30 | the same inputs lead to the same effects |
 //!
-//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution) and P20 (processors) are about parts that the simulated world does not have yet.
+//! P9 (storage plugins), P10 (versions of the agent), P16 (logs), P18 (attribution) and P20 (which processors the kernel
+//! lets a task have) are about parts that the simulated world does not have: tests with the real ones stand for them.
 
 /// What an agent owes its users. The module's table says which is which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

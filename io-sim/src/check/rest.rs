@@ -6,17 +6,17 @@ use drover_core::agent::{Agent, Awaiting, JobWait, TaskWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::DiskUsageLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey, Slot, TaskKey};
-use drover_core::local::KEPT_EVALS;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::{Deployment, DeploymentStatus};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
-use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
 use super::canaries::{stands, waits_for_people};
+use super::limits::EVALS_OF_JOB;
+use super::policy::copies;
 use super::wait_for::awaits_services;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -388,7 +388,7 @@ impl Checker {
             let rollouts = saved.deployments.values();
             let rollouts = rollouts.filter(|one| one.job == *key).count();
             let versions = job.versions.len() + 1;
-            let holds = evals <= KEPT_EVALS && rollouts <= versions;
+            let holds = evals <= EVALS_OF_JOB && rollouts <= versions;
             self.holds(Property::StoreHasNoOrphanRecords, holds, || {
                 format!("{key}: {evals} evaluations, {rollouts} roll-outs, {versions} versions")
             })?;

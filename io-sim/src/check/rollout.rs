@@ -10,7 +10,6 @@ use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Stage;
-use drover_core::scheduler::reconcile::copies;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::Timestamp;
 
@@ -238,7 +237,7 @@ impl Checker {
         };
         let watched = job.task_groups.iter().filter(|g| g.update.is_some());
         let missing = watched
-            .flat_map(|group| (0..copies(job, group)).map(move |index| (group, index)))
+            .flat_map(|group| (0..policy::copies(job, group)).map(move |index| (group, index)))
             .find(|(group, index)| !healthy(group, *index))
             .map(|(group, index)| format!("{} {}[{index}]", job.id, group.name));
         self.holds(

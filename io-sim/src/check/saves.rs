@@ -4,11 +4,12 @@
 use drover_core::agent::Agent;
 use drover_core::effect::HookEffect;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
-use drover_core::model::event::{EventType, MAX_EVENTS};
+use drover_core::model::event::EventType;
 use drover_core::store::record::TaskRecord;
 use drover_core::store::{Key, Record};
 
 use super::history::{alive_in, saved_alloc, saved_task};
+use super::limits::EVENTS_OF_TASK;
 use super::{Checker, Property, Verdict};
 use crate::hooks;
 use crate::world::World;
@@ -40,7 +41,7 @@ impl Checker {
         let says_why = |task: &TaskRecord| {
             let events = &task.state.events;
             // So many things happened since that the kill's event may be dropped.
-            let dropped = events.len() >= MAX_EVENTS;
+            let dropped = events.len() >= EVENTS_OF_TASK;
             let killing = |kind| matches!(kind, EventType::Killing);
             task.restarting || dropped || events.iter().any(|event| killing(event.kind))
         };

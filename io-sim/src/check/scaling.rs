@@ -8,9 +8,9 @@ use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{GroupName, RequestId};
 use drover_core::model::eval::Deployment;
 use drover_core::model::job::JobType;
-use drover_core::model::scaling::MAX_EVENTS;
 use drover_core::store::record::JobRecord;
 
+use super::limits::SCALING_EVENTS_OF_GROUP;
 use super::{Checker, Property, Verdict};
 
 /// What is remembered of scaling.
@@ -102,7 +102,7 @@ impl Checker {
         let kept = job.scaling_events.get(&asked.group);
         let last = kept.and_then(|events| events.last());
         let noted = last.is_some_and(|last| last.count == asked.count);
-        let bounded = events(job, &asked.group) == (before + 1).min(MAX_EVENTS);
+        let bounded = events(job, &asked.group) == (before + 1).min(SCALING_EVENTS_OF_GROUP);
         self.holds(Property::ScalingEventsAreKept, noted && bounded, || {
             format!("{asked:?} {kept:?}")
         })

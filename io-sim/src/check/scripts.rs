@@ -11,7 +11,7 @@ use drover_core::operations::Operation;
 use drover_core::task::runner::{Phase, Stop, TaskRunner};
 use drover_core::time::Span;
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 /// The longest grace that agents give if nobody says otherwise.
@@ -21,7 +21,7 @@ const LONGEST_GRACE: Span = Span::secs(30);
 /// seen afterwards.
 pub(super) fn runs_until_now(agent: &Agent, world: &World, task: &TaskRunner) -> bool {
     let (spec, now) = (task.spec(), world.at);
-    let grace = spec.kill_timeout(LONGEST_GRACE);
+    let grace = policy::kill_timeout(spec.task(), LONGEST_GRACE);
     match task.phase() {
         Phase::Running => true,
         Phase::Delaying(until) => *until >= now + spec.task().shutdown_delay,

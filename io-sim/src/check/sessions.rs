@@ -1,11 +1,11 @@
 //! Exec sessions: each is a part of the launch that runs, and ends with it.
 
 use drover_core::agent::Agent;
-use drover_core::agent::requests::{MAX_SESSIONS, MAX_SESSIONS_OF_ALLOC};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::LaunchId;
 use drover_core::task::runner::TaskRunner;
 
+use super::limits::SESSIONS;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -29,7 +29,7 @@ impl Checker {
         self.holds(Property::SessionOpensOnlyWhileTaskRuns, runs, detail)?;
         let of = |alloc: &AllocRunner| alloc.tasks().iter().map(TaskRunner::sessions).sum();
         let (own, all): (usize, usize) = (of(alloc), agent.view().allocs().map(of).sum());
-        let bounded = own <= MAX_SESSIONS_OF_ALLOC && all <= MAX_SESSIONS;
+        let bounded = all <= SESSIONS.0 && own <= SESSIONS.1;
         self.holds(Property::SessionsAreBounded, bounded, || {
             format!("{own} of the allocation, {all} in all")
         })

@@ -10,8 +10,10 @@ use drover_core::ids::JobKey;
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::Job;
 use drover_core::model::submission::Submission;
-use drover_core::store::record::{JobRecord, KEPT_VERSIONS, same_specification};
+use drover_core::store::record::JobRecord;
 
+use super::limits::VERSIONS_OF_JOB;
+use super::policy::says_the_same;
 use super::{Checker, Property, Verdict};
 
 /// What is remembered of versions.
@@ -101,7 +103,7 @@ impl Checker {
             true => Property::RevertBringsVersionBack,
             false => Property::RegisteredJobIsLatest,
         };
-        let same = same_specification(&asked.wanted, &after.job) && !after.job.stop;
+        let same = says_the_same(&asked.wanted, &after.job) && !after.job.stop;
         let before = asked.before.as_ref().map(|before| before.job.version);
         let version = after.job.version;
         let next = before.map_or(0, |before| before + 1);
@@ -176,7 +178,7 @@ impl Checker {
         let mut names: Vec<&str> = job.tags.values().map(|tag| &*tag.name).collect();
         names.sort_unstable();
         names.dedup();
-        let holds = ordered && tags && names.len() == job.tags.len() && plain <= KEPT_VERSIONS;
+        let holds = ordered && tags && names.len() == job.tags.len() && plain <= VERSIONS_OF_JOB;
         self.holds(Property::JobVersionsAreBounded, holds, || {
             format!("{key}: versions {numbers:?}, tags {:?}", job.tags)
         })
@@ -206,7 +208,7 @@ impl Checker {
             let last_stable = stable.is_some_and(|stable| stable.version == number)
                 && !job.newest_first().any(|other| other.stable)
                 && !self.stability_was_asked(&key, number);
-            let holds = newer.count() >= KEPT_VERSIONS
+            let holds = newer.count() >= VERSIONS_OF_JOB
                 && !job.tags.contains_key(&number)
                 && !used.contains(&number)
                 && !last_stable;

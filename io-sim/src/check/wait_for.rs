@@ -3,12 +3,11 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::model::check::CheckStatus;
-use drover_core::model::service::Service;
 use drover_core::model::value::Value;
 use drover_core::task::hooks::wait_for::WaitFor;
 
 use super::history::lives;
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 impl Checker {
@@ -41,8 +40,7 @@ pub(super) fn awaits_services(alloc: &AllocRunner) -> bool {
 /// Whether a program lives in an allocation of this namespace that has this service, and each of its checks passes.
 fn is_healthy(world: &World, agent: &Agent, namespace: &str, service: &str) -> bool {
     let consul = agent.view().runs_consul_services();
-    let is_it =
-        |block: &Value| Service::run_here(block, consul).is_some_and(|it| it.name == service);
+    let is_it = |block: &Value| policy::service_here(block, consul) == Some(service);
     let has_it = |blocks: &[Value]| blocks.iter().any(is_it);
     let offers = |alloc: &AllocRunner| {
         let group = alloc.job().group(alloc.record().group.as_str());
