@@ -26,7 +26,7 @@ use drover_core::input::{DriverInput, HookInput, HookOutput, StoreInput};
 use drover_core::ledger::Ledger;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::group::TaskGroup;
-use drover_core::model::job::Job;
+use drover_core::model::job::{Job, JobType};
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::policy::{RestartMode, RestartPolicy};
 use drover_core::model::task::Task;
@@ -43,7 +43,7 @@ struct World {
 }
 
 impl World {
-    fn with_tasks(count: i64) -> World {
+    fn with_job(job: Job) -> World {
         let mut node = Node {
             datacenter: "dc1".to_owned(),
             ..Node::default()
@@ -55,16 +55,18 @@ impl World {
         };
         node.drivers.insert("bench".to_owned(), driver);
         let now = Now::default();
-        let agent = Agent::restore(Config::new(1, node, "/alloc"), Saved::default(), now);
+        let mut config = Config::new(1, node, "/alloc");
+        config.keep_terminal = usize::MAX;
+        let agent = Agent::restore(config, Saved::default(), now);
         let mut world = World {
             agent,
             now,
             inputs: VecDeque::new(),
             running: Vec::new(),
         };
-        let job = Arc::new(job(count));
+        let count = job.task_groups[0].wanted();
         let register = Register {
-            job,
+            job: Arc::new(job),
             expect_index: None,
             submission: None,
         };
@@ -173,7 +175,7 @@ fn job(count: i64) -> Job {
 }
 
 fn one_input(c: &mut Criterion) {
-    let mut world = World::with_tasks(1000);
+    let mut world = World::with_job(job(1000));
     c.bench_function("one input of a task's restart, 1000 tasks held", |b| {
         b.iter_custom(|iterations| {
             let (mut steps, mut spent) = (0_u64, Duration::ZERO);
@@ -204,6 +206,30 @@ fn one_input(c: &mut Criterion) {
             world.agent.poll_effect()
         });
     });
+}
+
+/// Each of them ends once, in turn, and its record stays.
+fn end_of_a_copy(c: &mut Criterion) {
+    for count in [100, 1000] {
+        let mut batch = job(count);
+        batch.job_type = JobType::Batch;
+        let name = format!("the end of a copy of a batch job, {count} copies");
+        c.bench_function(&name, |b| {
+            b.iter_custom(|iterations| {
+                let mut spent = Duration::ZERO;
+                for _ in 0..iterations {
+                    let mut world = World::with_job(batch.clone());
+                    for (task, launch) in core::mem::take(&mut world.running) {
+                        let result = ExitResult::code(0);
+                        let ended = DriverInput::Exited { launch, result };
+                        world.inputs.push_back(Input::Driver(task, ended));
+                        spent += world.settle().1;
+                    }
+                }
+                spent / u32::try_from(count).unwrap()
+            });
+        });
+    }
 }
 
 fn duplicate_write(c: &mut Criterion) {
@@ -243,5 +269,9 @@ fn duplicate_write(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, one_input, duplicate_write);
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = one_input, end_of_a_copy, duplicate_write
+}
 criterion_main!(benches);

@@ -39,13 +39,14 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use dry_run::{DryRun, GroupChanges};
 pub use feasibility::admits;
 pub(crate) use placing::devices_for;
 pub use preempting::PREEMPTION_MARGIN;
+pub use rescheduling::reschedule_delay;
 pub use snapshot::{AllocState, Snapshot};
 
 use self::placing::Pass;
@@ -215,11 +216,13 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
             }
         }
     }
+    let excluded = excluded(snapshot, record, &allocs);
     let seen = JobContext {
         now: snapshot.now,
         due: snapshot.replaced_at.get(key),
         rollout,
         status,
+        excluded: &excluded,
     };
     let changes = reconcile::reconcile(record, &allocs, seen);
     let Changes {
@@ -248,6 +251,22 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
         purge(pass, key, &allocs);
     }
     pass.actions.push(Action::Planned(record.clone()));
+}
+
+/// The allocations of older versions that stay what they are because this node would not place the latest one where
+/// they run.
+fn excluded(
+    snapshot: &Snapshot<'_>,
+    record: &JobRecord,
+    allocs: &[&AllocRecord],
+) -> BTreeSet<AllocId> {
+    let (job, unknown) = (&record.job, snapshot.awaits_first_reports);
+    let older = allocs.iter().filter(|it| it.job_version != job.version);
+    let is_excluded = |alloc: &&&AllocRecord| {
+        let group = job.group(alloc.group.as_str());
+        group.is_some_and(|it| admits(snapshot.node, unknown, job, it, alloc.index).is_err())
+    };
+    older.filter(is_excluded).map(|it| it.id).collect()
 }
 
 fn place_all(

@@ -1,6 +1,6 @@
 //! Reconciliation: what should run of a job, against what runs. A pure comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::rescheduling::reschedule;
@@ -82,11 +82,18 @@ pub struct JobContext<'a> {
     pub rollout: Option<&'a Deployment>,
     /// What it is from now on.
     pub status: Option<DeploymentStatus>,
+    /// Allocations of older versions on which this node would not place the latest one.
+    pub excluded: &'a BTreeSet<AllocId>,
 }
 
 impl JobContext<'_> {
     fn has_failed(&self) -> bool {
         self.status == Some(DeploymentStatus::Failed)
+    }
+
+    /// Whether an allocation of an older version can take the latest one as it is.
+    fn takes(&self, record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord) -> bool {
+        !self.excluded.contains(&alloc.id) && fits(record, group, alloc)
     }
 
     fn is_paused(&self) -> bool {
@@ -201,7 +208,7 @@ fn reconcile_group(
     let remaining = latest.range(..wanted).map(|(_, alloc)| *alloc);
     let mut replaceable = match seen.stands(group) {
         true => 0,
-        false => rolling_limit(record, group, remaining),
+        false => rolling_limit(record, group, remaining, seen),
     };
     for index in 0..wanted {
         // Its last allocation is garbage-collected, or about to be; earlier ones may outlast it.
@@ -386,7 +393,7 @@ fn verdict(
         ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown => {
             if current {
                 Verdict::Keep
-            } else if fits(record, group, alloc) {
+            } else if seen.takes(record, group, alloc) {
                 Verdict::Update
             } else {
                 Verdict::Outdated
@@ -475,6 +482,7 @@ fn rolling_limit<'a>(
     record: &JobRecord,
     group: &TaskGroup,
     latest: impl Iterator<Item = &'a AllocRecord>,
+    seen: JobContext<'_>,
 ) -> usize {
     let job = &record.job;
     let parallel = match &group.update {
@@ -493,7 +501,7 @@ fn rolling_limit<'a>(
             // What takes the new version as it is, and did not prove itself in the old one, is
             // as little to be relied on as what was just replaced.
             Some(_) | None
-                if alloc.deployment.is_some() && (current || fits(record, group, alloc)) =>
+                if alloc.deployment.is_some() && (current || seen.takes(record, group, alloc)) =>
             {
                 unproved += 1;
             }

@@ -46,6 +46,13 @@ pub(super) fn reschedule(
     Verdict::Reschedule(at, times)
 }
 
+/// How long the replacement of a failed allocation waits, after so many earlier ones; not at all for jobs whose
+/// allocations are not replaced.
+pub fn reschedule_delay(job: &Job, group: &TaskGroup, earlier: usize) -> Span {
+    let rules = Rules::of(job, group.reschedule_policy.as_ref());
+    rules.map_or(Span::ZERO, |rules| rules.delay(earlier))
+}
+
 /// More times than this are not remembered: no delay function grows that long.
 const MAX_TIMES: usize = 64;
 

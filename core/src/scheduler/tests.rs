@@ -373,6 +373,26 @@ fn old_version_is_stopped_by_new_one() {
 }
 
 #[test]
+fn version_that_excludes_node_is_not_taken_in_place() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    world.runs(1, &web, &[]);
+    world.change(&web, |record| {
+        let old = record.job.clone();
+        let job = Arc::make_mut(&mut record.job);
+        job.version = 1;
+        job.datacenters = vec!["dc9".to_owned()];
+        record.versions.push(old);
+    });
+    let plan = world.plan(&[&web]);
+    let touches = |action: &Action| matches!(action, Action::Update(..) | Action::Stop(..));
+    assert!(!plan.actions.iter().any(touches), "{:?}", plan.actions);
+    assert_eq!(failures(&plan).len(), 1, "{:?}", plan.actions);
+    let changes = DryRun::of(&world.snapshot(&[&web]), &web).groups;
+    assert_eq!((changes["g"].in_place, changes["g"].destructive), (0, 1));
+}
+
+#[test]
 fn rollout_with_unhealthy_alloc_fails() {
     let mut world = World::new();
     let web = world.job("web", 50, 2, &[]);
