@@ -7,10 +7,10 @@ use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::store::record::AllocRecord;
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::event::TaskEventDto;
 use crate::records::AllocRecords;
+use crate::reschedule::RescheduleTracker;
 use crate::times;
 
 /// An allocation in a list.
@@ -43,7 +43,7 @@ pub struct AllocStub {
     pub deployment_id: String,
     #[serde(rename = "FollowupEvalID")]
     pub followup_eval_id: String,
-    pub reschedule_tracker: Option<Value>,
+    pub reschedule_tracker: Option<RescheduleTracker>,
     pub previous_allocation: String,
     pub next_allocation: String,
     pub preempted_allocations: Option<Vec<String>>,
@@ -138,7 +138,7 @@ impl From<&AllocRecords> for AllocStub {
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
             followup_eval_id: String::new(),
-            reschedule_tracker: None,
+            reschedule_tracker: alloc.rescheduled.clone(),
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),
             preempted_allocations: (!preempted.is_empty()).then_some(preempted),

@@ -9,9 +9,11 @@ mod event;
 mod listed;
 mod object;
 mod records;
+mod reschedule;
 mod times;
 
 pub use alloc::{AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, TaskStateDto};
 pub use event::{OldEvent, TaskEventDto, TaskEventFields};
 pub use records::{AllocRecords, NodeNames};
+pub use reschedule::{RescheduleEvent, RescheduleTracker};
 pub use times::{civil, to_nanos};

@@ -43,7 +43,10 @@ impl AllocRecords {
         stub.value("DeploymentStatus", &deployment_status(record));
         stub.shown("DeploymentID", record.deployment);
         stub.text("FollowupEvalID", "");
-        stub.null("RescheduleTracker");
+        match &self.rescheduled {
+            None => stub.null("RescheduleTracker"),
+            Some(tracker) => stub.value("RescheduleTracker", tracker),
+        }
         stub.shown("PreviousAllocation", record.previous);
         stub.shown("NextAllocation", record.next);
         match self.preempted.is_empty() {

@@ -12,6 +12,8 @@ use drover_core::model::node::Node;
 use drover_core::store::collected::CollectedAlloc;
 use drover_core::store::record::{AllocRecord, TaskRecord};
 
+use crate::reschedule::RescheduleTracker;
+
 /// Why an allocation is not wanted any more whose roll-out came to nothing.
 const NOT_NEEDED: &str = "alloc not needed due to job update";
 
@@ -57,6 +59,8 @@ pub struct AllocRecords {
     pub waits_for: Option<String>,
     /// Whose places it took.
     pub preempted: Vec<AllocId>,
+    /// The failed allocations that it replaces.
+    pub rescheduled: Option<RescheduleTracker>,
     /// Whether it was a canary of a roll-out that came to nothing.
     pub is_vain_canary: bool,
     /// The status of its job, where the job is shown with it.
@@ -86,6 +90,7 @@ impl AllocRecords {
             job: alloc.job().clone(),
             waits_for: alloc.waits_for(view),
             preempted: preempted.copied().collect(),
+            rescheduled: RescheduleTracker::of(view, node.id, alloc),
             job_status: "",
             records: match alloc {
                 ShownAlloc::Here(alloc) => Records::Here(
@@ -126,6 +131,7 @@ impl AllocRecords {
             && Arc::ptr_eq(&self.job, &other.job)
             && self.waits_for == other.waits_for
             && self.preempted == other.preempted
+            && self.rescheduled == other.rescheduled
             && self.is_vain_canary == other.is_vain_canary
             && self.job_status == other.job_status
             && self.node == other.node

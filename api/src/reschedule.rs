@@ -1,0 +1,83 @@
+//! The failed allocations that one replaces, as Nomad tells of them.
+
+use drover_core::agent::{ShownAlloc, View};
+use drover_core::ids::{AllocId, NodeId};
+use drover_core::scheduler::reschedule_delay;
+use drover_core::store::record::AllocRecord;
+use serde::{Deserialize, Serialize};
+
+/// The failed allocations before one in its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct RescheduleTracker {
+    pub events: Vec<RescheduleEvent>,
+    pub last_reschedule: String,
+}
+
+/// One of them: when it was replaced, and how long that had to wait, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct RescheduleEvent {
+    pub reschedule_time: i64,
+    /// Empty for one that is not known any more.
+    #[serde(rename = "PrevAllocID")]
+    pub prev_alloc_id: String,
+    #[serde(rename = "PrevNodeID")]
+    pub prev_node_id: String,
+    pub delay: i64,
+}
+
+impl RescheduleTracker {
+    /// What was replaced before an allocation; none if nothing was.
+    pub(crate) fn of(
+        view: View<'_>,
+        node: NodeId,
+        alloc: ShownAlloc<'_>,
+    ) -> Option<RescheduleTracker> {
+        let record = alloc.record();
+        if record.reschedules.is_empty() {
+            return None;
+        }
+        let group = alloc.job().group(record.group.as_str());
+        let delay =
+            |earlier| group.map_or(0, |group| reschedule_delay(alloc.job(), group, earlier).0);
+        let mut replaced = replaced(view, record).into_iter();
+        let newest_first = record.reschedules.iter().enumerate().rev();
+        let events = newest_first.map(|(earlier, at)| RescheduleEvent {
+            reschedule_time: at.0,
+            prev_alloc_id: replaced
+                .next()
+                .map_or_else(String::new, |id| id.to_string()),
+            prev_node_id: node.to_string(),
+            delay: delay(earlier),
+        });
+        let mut events: Vec<_> = events.collect();
+        events.reverse();
+        let last_reschedule = "ok".to_owned();
+        Some(RescheduleTracker {
+            events,
+            last_reschedule,
+        })
+    }
+}
+
+/// The failed ones that an allocation replaces, as far as they are known, the latest first. What was ended and replaced
+/// for another reason is between them and counts for none.
+fn replaced(view: View<'_>, record: &AllocRecord) -> Vec<AllocId> {
+    let (mut failed, mut count) = (Vec::new(), record.reschedules.len());
+    let mut before = record.previous;
+    while let Some(alloc) = before
+        .filter(|_| count > 0)
+        .and_then(|id| view.shown_alloc(id))
+    {
+        let earlier = alloc.record();
+        if earlier.reschedules.len() < count {
+            failed.push(earlier.id);
+        }
+        count = count.min(earlier.reschedules.len());
+        before = earlier.previous;
+    }
+    failed
+}
