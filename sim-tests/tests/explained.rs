@@ -13,6 +13,7 @@ use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
+use drover_core::model::value::Value;
 use drover_core::task::runner::{Phase as TaskPhase, TaskRunner};
 use drover_core::time::{Now, Span};
 use drover_io_sim::{Fault, Faults, Sim, Stepped, Violation};
@@ -374,7 +375,7 @@ fn deployment_that_waits_for_people_says_what_they_are_to_do() {
 }
 
 /// A service that is rolled out, whose only check is this one.
-fn checked_by(check: drover_core::model::value::Value) -> Job {
+fn checked_by(check: Value) -> Job {
     let mut main = task("main");
     main.services = vec![checked(registered("front", "8080"), [check])];
     rolling(group("g", [main]))

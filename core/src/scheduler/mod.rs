@@ -46,7 +46,7 @@ pub use dry_run::{DryRun, GroupChanges};
 pub use feasibility::admits;
 pub(crate) use placing::devices_for;
 pub use preempting::PREEMPTION_MARGIN;
-pub use rescheduling::reschedule_delay;
+pub use rescheduling::{reschedule_delay, reschedule_limits};
 pub use snapshot::{AllocState, Snapshot};
 
 use self::placing::Pass;
@@ -235,15 +235,17 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
         pass.stop(id);
         pass.actions.push(Action::Stop(id, why));
     }
-    for id in update {
-        let update = Action::Update(id, record.job.clone(), record.deployment);
+    for id in &update {
+        let update = Action::Update(*id, record.job.clone(), record.deployment);
         pass.actions.push(update);
     }
     pass.actions.push(Action::ReplaceAt(key.clone(), due));
     let unplaced = place_all(pass, key, record, place);
     pass.actions.push(Action::Considered(key.clone(), unplaced));
     let progress = match status {
-        Some(DeploymentStatus::Running) => rollout::awaited_progress(pass, record, &allocs),
+        Some(DeploymentStatus::Running) => {
+            rollout::awaited_progress(pass, record, &allocs, &update)
+        }
         Some(_) | None => BTreeMap::new(),
     };
     pass.actions.push(Action::ProgressBy(key.clone(), progress));

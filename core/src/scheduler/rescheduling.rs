@@ -53,6 +53,14 @@ pub fn reschedule_delay(job: &Job, group: &TaskGroup, earlier: usize) -> Span {
     rules.map_or(Span::ZERO, |rules| rules.delay(earlier))
 }
 
+/// How many failed allocations in one place may be replaced in which time, without limit if none; nothing for jobs
+/// whose allocations are not replaced.
+pub fn reschedule_limits(job: &Job, group: &TaskGroup) -> Option<(Option<usize>, Span)> {
+    let rules = Rules::of(job, group.reschedule_policy.as_ref())?;
+    let attempts = (!rules.unlimited).then_some(rules.attempts);
+    Some((attempts, rules.interval))
+}
+
 /// More times than this are not remembered: no delay function grows that long.
 const MAX_TIMES: usize = 64;
 

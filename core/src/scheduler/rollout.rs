@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::placing::Pass;
 use super::{Snapshot, reconcile};
-use crate::ids::{DeploymentId, GroupName};
+use crate::ids::{AllocId, DeploymentId, GroupName};
 use crate::local::Progress;
 use crate::model::eval::{Deployment, DeploymentStatus, GroupRollout};
 use crate::model::group::TaskGroup;
@@ -231,21 +231,28 @@ pub fn last_progress(
         .max()
 }
 
-/// The same after a plan, which may have placed more: nobody plans again before one of these ends.
+/// The same after a plan, which may have placed more, or taken what runs into the roll-out: nobody plans again before
+/// one of these ends or is healthy.
 pub(super) fn awaited_progress(
     pass: &Pass<'_>,
     record: &JobRecord,
     allocs: &[&AllocRecord],
+    updated: &[AllocId],
 ) -> BTreeMap<GroupName, Progress> {
     let id = record.deployment.unwrap_or_default();
     let placed = pass.placed().filter(|alloc| alloc.deployment == Some(id));
-    let placed: Vec<AllocRecord> = placed
-        .map(|alloc| AllocRecord {
-            create_time: pass.snapshot.now.wall,
-            ..alloc.clone()
-        })
-        .collect();
-    let allocs: Vec<&AllocRecord> = of_rollout(id, allocs).chain(&placed).collect();
+    let placed = placed.map(|alloc| AllocRecord {
+        create_time: pass.snapshot.now.wall,
+        ..alloc.clone()
+    });
+    let updated = allocs.iter().filter(|alloc| updated.contains(&alloc.id));
+    let updated = updated.map(|alloc| AllocRecord {
+        deployment: Some(id),
+        health: None,
+        ..AllocRecord::clone(alloc)
+    });
+    let new: Vec<AllocRecord> = placed.chain(updated).collect();
+    let allocs: Vec<&AllocRecord> = of_rollout(id, allocs).chain(&new).collect();
     progress(pass.snapshot, record, &allocs)
 }
 

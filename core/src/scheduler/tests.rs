@@ -16,7 +16,7 @@ use crate::model::policy::UpdateStrategy;
 use crate::model::task::Task;
 use crate::store::node::NodeRecord;
 use crate::store::record::AssignedPort;
-use crate::time::{Now, Timestamp};
+use crate::time::{Now, Span, Timestamp};
 
 /// A node with its jobs and allocations.
 #[derive(Default)]
@@ -147,6 +147,26 @@ impl World {
             let resources = &mut group.tasks[0].resources;
             (resources.cpu, resources.memory_mb) = (cpu, memory);
         });
+    }
+
+    /// The latest version of a job is rolled out.
+    fn rolls_out(&mut self, job: &JobKey) -> DeploymentId {
+        let rollout = DeploymentId(7);
+        let deployment = Deployment {
+            id: rollout,
+            job: job.clone(),
+            job_version: 0,
+            status: DeploymentStatus::Running,
+            description: String::new(),
+            groups: BTreeMap::new(),
+            resumed: None,
+            modify_time: Timestamp(0),
+            create_index: 1,
+            modify_index: 1,
+        };
+        self.deployments.insert(rollout, Arc::new(deployment));
+        self.change(job, |record| record.deployment = Some(rollout));
+        rollout
     }
 
     fn snapshot(&self, due: &[&JobKey]) -> Snapshot<'_> {
@@ -392,25 +412,45 @@ fn version_that_excludes_node_is_not_taken_in_place() {
     assert_eq!((changes["g"].in_place, changes["g"].destructive), (0, 1));
 }
 
+/// People say what is healthy, so nothing else would let anybody plan again.
+#[test]
+fn rollout_in_place_has_until_its_progress_deadline() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    world.runs(1, &web, &[]);
+    let rollout = world.rolls_out(&web);
+    world.change(&web, |record| {
+        let old = record.job.clone();
+        let job = Arc::make_mut(&mut record.job);
+        job.version = 1;
+        job.task_groups[0].update = Some(UpdateStrategy {
+            progress_deadline: Span::secs(20),
+            ..UpdateStrategy::default()
+        });
+        record.versions.push(old);
+    });
+    let (g, at) = (GroupName::from("g"), Instant(0) + Span::secs(20));
+    let progress = Progress {
+        deployment: rollout,
+        since: Timestamp(0),
+        at,
+    };
+    let actions = world.plan(&[&web]).actions;
+    assert!(
+        actions.iter().any(|it| matches!(it, Action::Update(..))),
+        "{actions:?}"
+    );
+    assert!(
+        actions.contains(&Action::ProgressBy(web, [(g, progress)].into())),
+        "{actions:?}"
+    );
+}
+
 #[test]
 fn rollout_with_unhealthy_alloc_fails() {
     let mut world = World::new();
     let web = world.job("web", 50, 2, &[]);
-    let rollout = DeploymentId(7);
-    let deployment = Deployment {
-        id: rollout,
-        job: web.clone(),
-        job_version: 0,
-        status: DeploymentStatus::Running,
-        description: String::new(),
-        groups: BTreeMap::new(),
-        resumed: None,
-        modify_time: Timestamp(0),
-        create_index: 1,
-        modify_index: 1,
-    };
-    world.deployments.insert(rollout, Arc::new(deployment));
-    world.change(&web, |record| record.deployment = Some(rollout));
+    let rollout = world.rolls_out(&web);
     let id = world.runs(1, &web, &[]);
     world.alloc(id).deployment = Some(rollout);
     world.alloc(id).health = Some(DeploymentHealth {

@@ -15,12 +15,6 @@ impl View<'_> {
             until: at(until),
             then: "its tasks are asked to end: the leader first, sidecars last".to_owned(),
         });
-        let health = alloc.health_deadline().map(|until| Waiting {
-            what: "its tasks to be healthy, as its deployment demands".to_owned(),
-            until: at(until),
-            then: "it is healthy if its tasks run until then, else unhealthy, and the deployment fails"
-                .to_owned(),
-        });
         let verdict = alloc.awaits_verdict().then(|| manual_health(alloc));
         let others = self.awaits_cleaning(alloc.record().id).then(|| Waiting {
             what: "the removal of other allocations".to_owned(),
@@ -34,8 +28,10 @@ impl View<'_> {
         });
         (setup.into_iter())
             .chain(delay)
-            .chain(health)
+            .chain(self.health_wait(now, alloc))
             .chain(verdict)
+            .chain(self.check_waits(now, alloc))
+            .chain(self.reschedule_wait(now, alloc))
             .chain(others)
             .chain(self.drain_wait(alloc))
             .chain(longest)
@@ -120,12 +116,16 @@ fn manual_health(alloc: &AllocRunner) -> Waiting {
     }
 }
 
-/// What becomes of an allocation that waits for nothing.
-pub(super) fn next(alloc: &AllocRunner) -> &'static str {
+/// What becomes of an allocation that waits for nothing; `given_up` is whether it failed and may not be replaced.
+pub(super) fn next(alloc: &AllocRunner, given_up: bool) -> &'static str {
     match alloc.phase() {
         Phase::Prerun(_) => "it is set up, and then its tasks start",
         Phase::Tasks(_) if alloc.is_ending() => "its tasks end, and then it is over",
         Phase::Tasks(_) => "it goes on for as long as its tasks do",
+        Phase::Finished if given_up => {
+            "it is over, and its reschedule policy allows no other in its place; its directory is kept until it is \
+             garbage-collected"
+        }
         Phase::Finished => "it is over; its directory is kept until it is garbage-collected",
         Phase::Destroying(_) | Phase::DestroyPause(_) | Phase::Destroyed => {
             "its directory is removed, and a record of it is kept for a while"

@@ -5,9 +5,13 @@
 //! may be a person. No part of it is ever empty: what waits for nothing says what would change it.
 
 mod alloc;
+mod checks;
 mod holders;
 mod job;
+mod reschedules;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +61,7 @@ pub struct TaskExplanation {
     pub failed: bool,
     /// Since when that is so.
     pub since: Option<Timestamp>,
-    /// What it waits for; nothing if it runs or ended.
+    /// What it waits for; nothing if it runs or ended, unless a check that fails is to restart it.
     pub waiting: Option<Waiting>,
     /// What becomes of it where it waits for nothing.
     pub next: &'static str,
@@ -80,7 +84,7 @@ pub struct AllocExplanation {
     pub version: u64,
     /// `pending`, `running` and so on.
     pub status: &'static str,
-    /// Why it is that.
+    /// Why it is that, and how much of its reschedule policy is used up, if it failed or replaces one that did.
     pub description: String,
     /// `run`, `stop` or `evict`.
     pub desired: &'static str,
@@ -90,7 +94,8 @@ pub struct AllocExplanation {
     pub since: Timestamp,
     /// The allocation that replaced it.
     pub replaced_by: Option<AllocId>,
-    /// What it waits for before its tasks, for its health, or to be removed; and when its time is over.
+    /// What it waits for before its tasks, for its health, of its checks, to be replaced or removed; and when its time
+    /// is over.
     pub waiting: Vec<Waiting>,
     /// What becomes of it where it waits for nothing.
     pub next: &'static str,
@@ -168,13 +173,13 @@ impl View<'_> {
             name: record.name.to_string(),
             version: record.job_version,
             status: record.status.as_str(),
-            description: record.status_description.to_string(),
+            description: reschedules::described(now, alloc),
             desired: record.desired.as_str(),
             desired_description: record.desired_description.to_string(),
             since: record.modify_time,
             replaced_by: record.next,
             waiting: self.alloc_waits(now, alloc),
-            next: alloc::next(alloc),
+            next: alloc::next(alloc, self.is_given_up(alloc)),
             tasks: alloc.tasks().iter().map(task).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RestartsLeft, TaskExplanation, Waiting, wall};
+use super::{RestartsLeft, TaskExplanation, Waiting, checks, wall};
 use crate::agent::Agent;
 use crate::agent::pending::{TaskWait, of_task};
 use crate::alloc::runner::AllocRunner;
@@ -79,12 +79,13 @@ impl Agent {
             TaskLife::Pending => None,
         };
         let last = state.events.last().cloned();
+        let waiting = of_task(task).map(|wait| self.task_waits(now, task, wait));
         TaskExplanation {
             name: task.spec().key.task.clone(),
             state: state.state,
             failed: state.failed,
             since: since.or(last.as_ref().map(|event| event.time)),
-            waiting: of_task(task).map(|wait| self.task_waits(now, task, wait)),
+            waiting: waiting.or_else(|| checks::restart_wait(now, alloc, task)),
             next: next(alloc, task),
             restarts: (!dead).then(|| restarts_left(task, now.wall)),
             last,
