@@ -81,3 +81,88 @@ fn replaced(view: View<'_>, record: &AllocRecord) -> Vec<AllocId> {
     }
     failed
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use drover_core::agent::Agent;
+    use drover_core::config::Config;
+    use drover_core::model::alloc::ClientStatus;
+    use drover_core::model::group::TaskGroup;
+    use drover_core::model::job::Job;
+    use drover_core::model::node::Node;
+    use drover_core::store::record::JobRecord;
+    use drover_core::store::{Key, Record, Saved};
+    use drover_core::time::{Now, Span, Timestamp};
+
+    use super::*;
+
+    /// An allocation of the job, and the one before it, with the times at which failed ones were replaced.
+    fn alloc(id: u128, previous: Option<u128>, replaced: &[i64]) -> (Key, Record) {
+        let record = AllocRecord {
+            id: AllocId(id),
+            job: job().key(),
+            group: "g".into(),
+            previous: previous.map(AllocId),
+            reschedules: replaced.iter().map(|at| Timestamp(*at)).collect(),
+            status: ClientStatus::Failed,
+            finished: true,
+            ..AllocRecord::default()
+        };
+        (Key::Alloc(record.id), Record::Alloc(Arc::new(record)))
+    }
+
+    fn job() -> Job {
+        let group = TaskGroup {
+            name: "g".to_owned(),
+            ..TaskGroup::default()
+        };
+        Job {
+            id: "web".to_owned(),
+            namespace: "default".to_owned(),
+            stop: true,
+            task_groups: vec![group],
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn each_failed_alloc_before_is_named_with_time_and_delay() {
+        let record = JobRecord {
+            job: Arc::new(job()),
+            ..JobRecord::default()
+        };
+        let job = (Key::Job(job().key()), Record::Job(Arc::new(record)));
+        // The third one was preempted, which costs nothing.
+        let records = [
+            job,
+            alloc(1, None, &[]),
+            alloc(2, Some(1), &[10]),
+            alloc(3, Some(2), &[10, 20]),
+            alloc(4, Some(3), &[10, 20]),
+        ];
+        let config = Config::new(1, Node::default(), "/alloc");
+        let agent = Agent::restore(config, Saved::from_records(records), Now::default());
+        let view = agent.view();
+        let tracker = |id| RescheduleTracker::of(view, NodeId(7), view.shown_alloc(AllocId(id))?);
+        assert_eq!(tracker(1), None);
+        let events = tracker(4).map(|it| it.events).unwrap_or_default();
+        let of = |event: &RescheduleEvent| {
+            (
+                event.reschedule_time,
+                event.prev_alloc_id.clone(),
+                event.delay,
+            )
+        };
+        let events: Vec<_> = events.iter().map(of).collect();
+        let (first, second) = (AllocId(1).to_string(), AllocId(2).to_string());
+        assert_eq!(
+            events,
+            [
+                (10, first, Span::secs(30).0),
+                (20, second, Span::secs(60).0)
+            ]
+        );
+    }
+}

@@ -47,6 +47,14 @@ struct Stream {
 /// The job cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: JobLogsArgs) -> Outcome {
     let job = lookup::job(cx, &args.id).await?;
+    if job.periodic || job.parameterized_job {
+        let id = &job.id;
+        let words = format!(
+            "job {id} runs nothing itself, so it has no logs: ask for those of a job that it made"
+        );
+        let hint = format!("`drover job status {id}` names them.");
+        return Err(Failure::new(words).or_try(Some(hint)));
+    }
     let (lines, mut shown) = mpsc::channel(AHEAD);
     let mut copies = Copies {
         args,

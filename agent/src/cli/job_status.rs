@@ -116,7 +116,12 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
         true => Some(launches(cx, &job).await?),
         false => None,
     };
-    cx.screen.print_line(&head(&job, launches.as_ref()))?;
+    let result = match &launches {
+        Some(launches) => last_result(cx, &job, launches).await?,
+        None => None,
+    };
+    cx.screen
+        .print_line(&head(&job, launches.as_ref(), result))?;
     if args.short {
         return Ok(0);
     }
@@ -180,6 +185,41 @@ async fn launches(cx: &mut Context, job: &JobStub) -> Result<PeriodicLaunches, F
     cx.client.get(&job_path(job, "/periodic"), &namespace).await
 }
 
+/// How the job ended, or how far it is, that was made for the latest time; none where that is not known any more.
+async fn last_result(
+    cx: &mut Context,
+    job: &JobStub,
+    launches: &PeriodicLaunches,
+) -> Result<Option<String>, Failure> {
+    let Some(id) = launches.last_launch_id.as_deref() else {
+        return Ok(None);
+    };
+    let query = [("namespace", job.namespace.as_str()), ("prefix", id)];
+    let found: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
+    let Some(child) = found.iter().find(|child| child.id == id) else {
+        return Ok(None);
+    };
+    let path = job_path(child, "/allocations");
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &query[..1]).await?;
+    let result = result_of(child, &allocs);
+    Ok(result.map(|result| format!("{result} (job \"{id}\")")))
+}
+
+/// How a job that was launched ended, or how far it is. A failed allocation that was replaced decides nothing.
+fn result_of(child: &JobStub, allocs: &[AllocStub]) -> Option<&'static str> {
+    let mut last = allocs.iter().filter(|one| one.next_allocation.is_empty());
+    match child.status.as_str() {
+        "pending" => Some("not started yet"),
+        "running" => Some("running"),
+        "dead" if last.clone().any(|one| one.client_status == "failed") => Some("failed"),
+        "dead" if child.stop => Some("stopped"),
+        "dead" if !allocs.is_empty() && last.all(|one| one.client_status == "complete") => {
+            Some("succeeded")
+        }
+        _ => None,
+    }
+}
+
 /// What the clock made of a periodic job.
 async fn previously_launched(cx: &mut Context, job: &JobStub) -> Outcome {
     let counts = &job.job_summary.children;
@@ -215,8 +255,8 @@ async fn children(
     Ok(0)
 }
 
-/// What stands above everything else.
-fn head(job: &JobStub, launches: Option<&PeriodicLaunches>) -> String {
+/// What stands above everything else; `result` is that of the last launch.
+fn head(job: &JobStub, launches: Option<&PeriodicLaunches>, result: Option<String>) -> String {
     let mut lines = vec![
         ("ID", job.id.clone()),
         ("Name", job.name.clone()),
@@ -236,6 +276,7 @@ fn head(job: &JobStub, launches: Option<&PeriodicLaunches>) -> String {
     if let Some(launches) = launches {
         lines.extend(launch_lines(job, launches));
     }
+    lines.extend(result.map(|result| ("Last Launch", result)));
     block(lines)
 }
 
@@ -361,4 +402,67 @@ pub(super) fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> 
         ]
     };
     table(header, allocs.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{file, run};
+    use super::*;
+    use crate::testing::{Rig, job};
+
+    /// What the status of a job says that was launched once, and whose task ends so.
+    async fn status_after_launch(exit: Option<i64>) -> String {
+        let rig = Rig::start().await;
+        let mut cron = job("cron", "batch", exit);
+        // Of the times of the tests' world only this one is to come.
+        cron["Periodic"] = serde_json::json!({ "Spec": "0 50 4 21 11 * 2026", "Enabled": true });
+        let cron = file(&cron);
+        run(&rig, &["job", "run", cron.path().to_str().unwrap()]).await;
+        let (code, out, err) = run(&rig, &["job", "status", "cron"]).await;
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        let last = "Last Periodic Time   = 2026-11-21T04:50:00Z (launched)\n";
+        assert!(out.contains(last), "{out}");
+        out
+    }
+
+    #[tokio::test]
+    async fn periodic_job_says_how_its_last_launch_ended() {
+        let wanted = [
+            (Some(0), "succeeded"),
+            (Some(1), "failed"),
+            (None, "running"),
+        ];
+        for (exit, result) in wanted {
+            let out = status_after_launch(exit).await;
+            let line = format!("Last Launch          = {result} (job \"cron/periodic-");
+            assert!(out.contains(&line), "{line}: {out}");
+        }
+    }
+
+    #[test]
+    fn result_of_a_launch_is_not_guessed() {
+        let child = |status: &str| JobStub {
+            status: status.to_owned(),
+            ..JobStub::default()
+        };
+        let alloc = |status: &str, next: &str| AllocStub {
+            client_status: status.to_owned(),
+            next_allocation: next.to_owned(),
+            ..AllocStub::default()
+        };
+        let dead = child("dead");
+        assert_eq!(result_of(&dead, &[]), None, "nothing is left of it");
+        let lost = [alloc("complete", ""), alloc("lost", "")];
+        assert_eq!(result_of(&dead, &lost), None, "nobody knows");
+        let again = [alloc("failed", "7d42c423"), alloc("complete", "")];
+        assert_eq!(result_of(&dead, &again), Some("succeeded"));
+        let both = [alloc("failed", ""), alloc("complete", "")];
+        assert_eq!(result_of(&dead, &both), Some("failed"));
+        let stopped = JobStub { stop: true, ..dead };
+        assert_eq!(
+            result_of(&stopped, &[alloc("complete", "")]),
+            Some("stopped")
+        );
+        assert_eq!(result_of(&child("pending"), &[]), Some("not started yet"));
+    }
 }

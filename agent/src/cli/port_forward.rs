@@ -17,7 +17,8 @@ use super::client::{Client, Socket};
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup;
-use crate::http::port_forward::END;
+use crate::http::dto::Alloc;
+use crate::http::port_forward::{END, PortNames, no_port};
 
 /// How much is read at once.
 const CHUNK: usize = 32 << 10;
@@ -41,14 +42,16 @@ const TROUBLES: usize = 16;
 /// Runs the command, until it is ended by a signal.
 ///
 /// # Errors
-/// The allocation cannot be found, or nothing can listen here.
+/// The allocation cannot be found or has no such port, or nothing can listen here.
 pub(super) async fn run(cx: &mut Context, args: PortForwardArgs) -> Outcome {
     let alloc = lookup::alloc_or_job(cx, &args.id, args.job, args.group.as_deref()).await?;
+    let ports: Result<Vec<_>, _> = args.ports.iter().map(|wanted| split(wanted)).collect();
+    let ports = ports?;
+    check(cx, &alloc.id, &ports).await?;
     let path = format!("/v1/client/allocation/{}/port-forward", alloc.id);
     let mut serving = JoinSet::new();
     let (troubles, mut shown) = mpsc::channel(TROUBLES);
-    for wanted in &args.ports {
-        let (local, port) = split(wanted)?;
+    for (local, port) in ports {
         let address = format!("{}:{local}", args.bind);
         let listener = TcpListener::bind(&address).await;
         let busy = |error| Failure::new(format!("cannot listen at {address}: {error}"));
@@ -86,6 +89,28 @@ fn split(wanted: &str) -> Result<(u16, String), Failure> {
     match port {
         "" => Err(unusable()),
         port => Ok((local, port.to_owned())),
+    }
+}
+
+/// Whether the allocation has all of these ports: nothing is to listen here for one that can never be reached.
+///
+/// # Errors
+/// It has not, or cannot be asked for.
+async fn check(cx: &Context, id: &str, ports: &[(u16, String)]) -> Result<(), Failure> {
+    let alloc: Alloc = cx.client.get(&format!("/v1/allocation/{id}"), &[]).await?;
+    let known = alloc.allocated_resources.shared.ports.into_iter();
+    let known = known.map(|own| PortNames {
+        label: own.label,
+        value: own.value,
+        to: own.to,
+    });
+    let known: Vec<PortNames> = known.collect();
+    let unknown = ports
+        .iter()
+        .find(|(_, port)| !known.iter().any(|own| own.fit(port)));
+    match unknown {
+        None => Ok(()),
+        Some((_, port)) => Err(Failure::new(no_port(port, &known))),
     }
 }
 
@@ -169,7 +194,57 @@ async fn converse(connection: TcpStream, socket: Socket) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{alloc_of, file, run};
     use super::*;
+    use crate::testing::{Rig, job};
+
+    #[tokio::test]
+    async fn port_that_the_allocation_does_not_have_is_refused_at_once() {
+        let rig = Rig::start().await;
+        let mut web = job("web", "service", None);
+        web["TaskGroups"][0]["Networks"] = json!([{
+            "ReservedPorts": [{ "Label": "admin", "Value": 18_124 }],
+            "DynamicPorts": [{ "Label": "http" }],
+        }]);
+        let file = file(&web);
+        run(&rig, &["job", "run", file.path().to_str().unwrap()]).await;
+        let alloc = alloc_of(&rig, "web").await;
+        for asked in ["0:nope", "0:18125"] {
+            let ports = ["alloc", "port-forward", &alloc, "0:http", asked];
+            let (code, out, err) = run(&rig, &ports).await;
+            assert_eq!((code, out.as_str()), (1, ""), "{err}");
+            let (_, port) = asked.split_once(':').unwrap();
+            let words = format!("the allocation has no port \"{port}\": it has ");
+            assert!(
+                err.contains(&words) && err.contains("admin (18124)"),
+                "{err}"
+            );
+            assert!(err.contains("http (2"), "{err}");
+        }
+    }
+
+    #[test]
+    fn port_is_meant_by_its_label_or_its_numbers() {
+        let port = PortNames {
+            label: "http".to_owned(),
+            value: 20_000,
+            to: 80,
+        };
+        assert!(
+            ["http", "20000", "80"]
+                .into_iter()
+                .all(|asked| port.fit(asked))
+        );
+        assert!(
+            ["", "0", "htt", "8", "-80"]
+                .into_iter()
+                .all(|asked| !port.fit(asked))
+        );
+        let host_only = PortNames { to: 0, ..port };
+        assert!(!host_only.fit("0"));
+    }
 
     #[test]
     fn local_port_may_be_left_out() {

@@ -429,6 +429,18 @@ async fn job_plan_of_periodic_job_says_when_it_is_launched_first() {
 }
 
 #[tokio::test]
+async fn job_logs_of_periodic_job_says_where_they_are() {
+    let rig = Rig::start().await;
+    let mut cron = job("cron", "batch", Some(0));
+    cron["Periodic"] = serde_json::json!({ "Spec": "0 0 1 1 *", "Enabled": true });
+    let cron = file(&cron);
+    run(&rig, &["job", "run", cron.path().to_str().unwrap()]).await;
+    let (code, _, err) = run(&rig, &["job", "logs", "cron"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("runs nothing itself"), "{err}");
+}
+
+#[tokio::test]
 async fn completion_knows_commands_jobs_and_allocations() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;

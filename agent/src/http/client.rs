@@ -1,9 +1,10 @@
-//! Requests about the tasks of an allocation: restart, signal.
+//! Requests about the tasks of an allocation: restart, signal. And about what is left of all that ended here.
 
 use axum::extract::{Path, Request, State};
 use drover_core::agent::requests::{self, CollectAlloc, Restart, RestartScope, Signal};
-use drover_core::effect::Reply;
+use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, TaskName};
+use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -12,6 +13,9 @@ use super::errors::ApiError;
 use super::params::{Params, uuid};
 use super::{Api, body, stats};
 use crate::agent_handle::AgentHandle;
+
+/// How many allocations are removed at a time.
+const AT_ONCE: usize = 32;
 
 /// The body of a restart.
 #[derive(Debug, Default, Deserialize)]
@@ -53,6 +57,26 @@ pub(super) async fn act(
     };
     carry_out(&api.agent_handle, input).await?;
     answer::json(&params, &json!({ "Index": 0 }))
+}
+
+/// Removes what lies here of allocations that ended. That they were stays known, as jobs and evaluations do: those
+/// are for the whole system to collect.
+pub(super) async fn collect(State(api): State<Api>) -> Answer {
+    let ended = api.agent_handle.ask(|view| {
+        let records = view.allocs().map(|alloc| alloc.record());
+        let ended = records.filter(|record| record.finished && !record.of_servers);
+        ended.map(|record| record.id).collect::<Vec<_>>()
+    });
+    let remove = |alloc| api.agent_handle.request(CollectAlloc { alloc });
+    let mut replies = (stream::iter(ended.await?).map(remove)).buffer_unordered(AT_ONCE);
+    while let Some(reply) = replies.next().await {
+        match reply? {
+            // What is needed still, or gone by now, is none of what was asked for.
+            Reply::Done { .. } | Reply::Refused(Refusal::Conflict(_) | Refusal::NotFound(_)) => {}
+            other => return Err(ApiError::unexpected(other)),
+        }
+    }
+    answer::empty()
 }
 
 /// Has the core do what is asked, which has no answer but that it is done.

@@ -2,10 +2,8 @@
 //! Programs of Nomad ask for it before they do anything else.
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use drover_core::agent::requests::CollectGarbage;
-use drover_core::effect::Reply;
 use serde_json::{Value, json};
 
 use super::Api;
@@ -16,6 +14,7 @@ use super::dto::AclTokenDto;
 use super::errors::ApiError;
 use super::jobs;
 use super::list;
+use super::missing;
 use super::nodes::{self, NodeRow};
 use super::params::Params;
 use crate::acl::PoolCapability;
@@ -91,6 +90,12 @@ async fn known_pool(api: &Api, name: &str) -> Result<(String, String), ApiError>
     let mut pools = pools(api).await?.into_iter();
     let known = pools.find(|(own, _)| own == name);
     known.ok_or_else(|| ApiError::not_found("node pool not found").at(1))
+}
+
+/// Pools come from the configuration of nodes alone: one that was made here would have no node.
+pub(super) async fn no_more_pools(uri: Uri) -> Answer {
+    let words = "node pools besides default, all and the node_pool of the agent's configuration";
+    Err(missing::not_offered(words, uri.path()))
 }
 
 pub(super) async fn nodes_of_pool(
@@ -238,13 +243,6 @@ pub(super) async fn none_of_them(State(api): State<Api>, params: Params) -> Answ
 /// Summaries are counted when they are asked for, so that they are always right.
 pub(super) async fn reconcile_summaries() -> Answer {
     answer::empty()
-}
-
-pub(super) async fn collect(State(api): State<Api>) -> Answer {
-    match api.agent_handle.request(CollectGarbage).await? {
-        Reply::Done { .. } => answer::empty(),
-        other => Err(ApiError::unexpected(other)),
-    }
 }
 
 /// The token of whoever asks, where nobody needs one.

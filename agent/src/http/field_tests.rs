@@ -100,7 +100,9 @@ fn whole_job(id: &str) -> Value {
     }]);
     group["Services"] = json!([{
         "Name": format!("{id}-api"), "PortLabel": "http", "Provider": "nomad", "Tags": ["x"],
+        "Checks": [{ "Type": "tcp", "Interval": 10_000_000_000_u64, "Timeout": 1_000_000_000 }],
     }]);
+    group["Scaling"] = json!({ "Min": 0, "Max": 3 });
     group["Update"] = json!({ "MinHealthyTime": 0 });
     let mut init = group["Tasks"][0].clone();
     init["Name"] = json!("side");

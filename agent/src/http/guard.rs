@@ -5,9 +5,14 @@
 //! A page of another site can make a browser send requests here. Two headers that pages cannot
 //! forge tell: `Host` (a name of the attacker's that resolves to this machine) and `Origin`.
 //!
-//! The `Host` header must be an address or `localhost`, unless TLS has made sure of the name already. Requests
-//! that change something, or that open a websocket, must not come from another site (`Origin`,
-//! `Sec-Fetch-Site`).
+//! The `Host` header must be an address or `localhost`, unless TLS has made sure of the name already. Nothing may
+//! come from a page of another site (`Origin`, `Sec-Fetch-Site`), whatever it asks for and by whatever method: no such
+//! page may read an answer, and a request that acts cannot be told from one that reads by its method alone.
+//!
+//! Browsers leave both headers out of a GET to an agent without TLS that is not on their own machine. So a GET that
+//! acts, of which the table of routes knows ([`Routes::acting`]), is also refused to browsers that say nothing.
+//!
+//! [`Routes::acting`]: super::access::routes::Routes::acting
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,6 +23,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::errors::ApiError;
+
+/// What browsers say of the page that asks.
+const SITE: &str = "sec-fetch-site";
 
 /// What requests are looked at with.
 #[derive(Clone, Debug, Default)]
@@ -62,29 +70,39 @@ fn check(guard: &Guard, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
     if !known.contains(method) {
         return Err(ApiError::method());
     }
-    let reads = *method == Method::GET && !headers.contains_key(header::UPGRADE);
-    if reads && !holds_secrets(uri.path()) {
-        return Ok(());
-    }
-    let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
-    let words = "cross-site requests may not change anything, nor read variables";
-    if !matches!(site, None | Some(b"same-origin" | b"none")) {
-        return forbidden(words);
-    }
-    if let Some(origin) = headers.get(header::ORIGIN) {
-        let scheme = if guard.tls { "https" } else { "http" };
-        let is_own = |host| origin.as_bytes() == format!("{scheme}://{host}").as_bytes();
-        let own = host.is_some_and(is_own);
-        if !own {
-            return forbidden(words);
+    match is_of_another_site(guard.tls, host, headers) {
+        true => {
+            forbidden("requests from pages of other sites are refused: open the address yourself")
         }
+        false => Ok(()),
     }
-    Ok(())
 }
 
-/// Whether what is read there is nothing for pages of other sites, even if they could not read it.
-fn holds_secrets(path: &str) -> bool {
-    path == "/v1/vars" || path.starts_with("/v1/var/")
+/// Whether a page of another site sends a request, as far as the browser tells.
+fn is_of_another_site(tls: bool, host: Option<&str>, headers: &HeaderMap) -> bool {
+    let site = headers.get(SITE).map(HeaderValue::as_bytes);
+    if !matches!(site, None | Some(b"same-origin" | b"none")) {
+        return true;
+    }
+    let scheme = if tls { "https" } else { "http" };
+    let own = host.map(|host| format!("{scheme}://{host}"));
+    let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+    origin.is_some_and(|origin| own.is_none_or(|own| own.as_bytes() != origin))
+}
+
+/// Whether a GET may act. A page can leave out where it is from, but not that a browser sends the request: naming
+/// another one would make the browser ask first (by OPTIONS), which is refused.
+///
+/// # Errors
+/// It is of a browser that does not say which page asks.
+pub(super) fn may_act_by_get(headers: &HeaderMap) -> Result<(), ApiError> {
+    let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes);
+    let is_browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"));
+    if is_browser && !headers.contains_key(SITE) {
+        let words = "this request acts, and the browser does not say which page asks for it: use the command line";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, words));
+    }
+    Ok(())
 }
 
 impl Guard {
@@ -181,6 +199,21 @@ mod tests {
     }
 
     #[test]
+    fn browser_that_hides_its_page_does_not_act_by_get() {
+        let allows = |headers: &[(&'static str, &'static str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            may_act_by_get(&map).is_ok()
+        };
+        let browser = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)");
+        assert!(!allows(&[browser]));
+        assert!(allows(&[browser, (SITE, "none")]));
+        assert!(allows(&[("user-agent", "Go-http-client/1.1")]) && allows(&[]));
+    }
+
+    #[test]
     fn cross_site_request_is_refused() {
         let host = ("host", "127.0.0.1:4646");
         assert!(allows(Method::PUT, &[host]));
@@ -197,10 +230,6 @@ mod tests {
             Method::POST,
             &[host, ("sec-fetch-site", "cross-site")]
         ));
-        assert!(allows(
-            Method::GET,
-            &[host, ("origin", "http://evil.example")]
-        ));
         let socket = ("upgrade", "websocket");
         assert!(allows(Method::GET, &[host, socket]), "no browser");
         let own = ("origin", "http://127.0.0.1:4646");
@@ -208,7 +237,12 @@ mod tests {
         for other in ["http://evil.example", "http://127.0.0.1:80", "null"] {
             assert!(!allows(Method::GET, &[host, socket, ("origin", other)]));
         }
-        for path in ["/v1/vars", "/v1/vars?prefix=a", "/v1/var/a/b"] {
+        for path in [
+            "/v1/vars?prefix=a",
+            "/v1/jobs",
+            "/v1/client/gc",
+            "/v1/metrics",
+        ] {
             let origin = |origin| [host, ("origin", origin)];
             assert!(allows_at(path, Method::GET, &[host]));
             assert!(allows_at(
@@ -221,8 +255,15 @@ mod tests {
                 Method::GET,
                 &origin("http://evil.example")
             ));
-            let site = [host, ("sec-fetch-site", "cross-site")];
-            assert!(!allows_at(path, Method::GET, &site));
+            for (site, allowed) in [
+                ("cross-site", false),
+                ("same-site", false),
+                ("same-origin", true),
+                ("none", true),
+            ] {
+                let headers = [host, ("sec-fetch-site", site)];
+                assert_eq!(allows_at(path, Method::GET, &headers), allowed, "{site}");
+            }
         }
         assert!(!allows(Method::HEAD, &[host]));
         assert!(!allows(Method::OPTIONS, &[host]));

@@ -13,11 +13,14 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("agent/force-leave", "agents that leave a cluster"),
     ("agent/join", "agents that join a cluster"),
     ("agent/keyring/**", "keyrings"),
+    (
+        "agent/monitor/export",
+        "logs of the past, which the journal of the system has",
+    ),
     ("agent/pprof/**", "profiles of the agent"),
     ("agent/reload", "reloading the agent's configuration"),
     ("client/allocation/*/pause", "pausing tasks"),
     ("client/identity", "identities of nodes"),
-    ("jobs/statuses", "overviews of jobs"),
     ("operator/**", "operating servers"),
     ("plugin/**", "CSI plugins"),
     ("raft/**", "operating servers"),
@@ -82,6 +85,11 @@ mod tests {
         for (path, what) in [
             ("/v1/client/allocation/x/pause", Some("pausing tasks")),
             ("/v1/raft/peer", Some("operating servers")),
+            (
+                "/v1/agent/monitor/export",
+                Some("logs of the past, which the journal of the system has"),
+            ),
+            ("/v1/jobs/statuses", None),
             (
                 "/v1/agent/reload",
                 Some("reloading the agent's configuration"),

@@ -61,6 +61,7 @@ mod services;
 mod snapshot;
 mod state_snapshot;
 pub(crate) mod stats;
+mod statuses;
 mod suitability;
 pub mod untrusted;
 mod vars;
@@ -82,6 +83,8 @@ mod route_tests;
 mod search_tests;
 #[cfg(test)]
 mod stats_tests;
+#[cfg(test)]
+mod statuses_tests;
 #[cfg(test)]
 mod tests;
 

@@ -15,12 +15,13 @@ use crate::acl::Capability;
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 /// Parameters that are on or off, of any route: one that is neither is an error everywhere.
-const SWITCHES: [&str; 18] = [
+const SWITCHES: [&str; 19] = [
     "all",
     "diffs",
     "follow",
     "force",
     "global",
+    "include_children",
     "meta",
     "no_shutdown_delay",
     "os",
@@ -101,6 +102,14 @@ impl Params {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let mut values = self.given.iter().filter(|(key, _)| key == name);
         values.next().map(|(_, value)| value.as_str())
+    }
+
+    /// The same for a list that begins with its last element unless `reverse` is asked for.
+    pub(super) fn last_first(mut self) -> Params {
+        let reverse = !self.flag("reverse");
+        self.given.retain(|(name, _)| name != "reverse");
+        self.given.push(("reverse".to_owned(), reverse.to_string()));
+        self
     }
 
     /// Every value of a parameter.

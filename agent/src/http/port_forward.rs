@@ -12,6 +12,8 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use drover_core::agent::View;
 use drover_core::ids::AllocId;
+use drover_core::store::record::AssignedPort;
+use drover_core::text::quote;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,28 +60,52 @@ pub(super) async fn forward(
     }))
 }
 
+/// What a port of an allocation may be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortNames {
+    pub(crate) label: String,
+    /// Its number on the host.
+    pub(crate) value: i64,
+    /// Its number in the network of the allocation's own; 0 if it has none there.
+    pub(crate) to: i64,
+}
+
+impl PortNames {
+    /// Whether this port is meant.
+    pub(crate) fn fit(&self, asked: &str) -> bool {
+        let number = asked.parse::<u16>().ok().map(i64::from);
+        let is_number = |own: i64| own > 0 && number == Some(own);
+        self.label == asked || is_number(self.value) || is_number(self.to)
+    }
+}
+
+/// That none of the ports of an allocation is the one that is asked for, in words.
+pub(crate) fn no_port(asked: &str, known: &[PortNames]) -> String {
+    let known = known
+        .iter()
+        .map(|own| format!("{} ({})", own.label, own.value));
+    let known: Vec<String> = known.collect();
+    let known = match known.as_slice() {
+        [] => "it has none".to_owned(),
+        known => format!("it has {}", known.join(", ")),
+    };
+    format!("the allocation has no port {}: {known}", quote(asked))
+}
+
 /// Where a port of an allocation is, which is given by its label or number.
 fn find(view: View<'_>, id: AllocId, port: &str) -> Result<SocketAddr, Closing> {
     let Some(alloc) = view.alloc(id) else {
         return Err(Closing::refused(ApiError::no_alloc(view, id).message));
     };
     let ports = &alloc.record().ports;
-    let number = port.parse::<u16>().ok();
-    let found = ports.iter().find(|own| {
-        let is_number = |other: u16| number == Some(other);
-        own.label == port || is_number(own.value) || (own.to > 0 && is_number(own.to))
-    });
-    let Some(found) = found else {
-        let known = ports
-            .iter()
-            .map(|own| format!("{} ({})", own.label, own.value));
-        let known: Vec<String> = known.collect();
-        let known = match known.as_slice() {
-            [] => "it has none".to_owned(),
-            known => format!("it has {}", known.join(", ")),
-        };
-        let words = format!("the allocation has no port \"{port}\": {known}");
-        return Err(Closing::refused(words));
+    let names = |own: &AssignedPort| PortNames {
+        label: own.label.clone(),
+        value: own.value.into(),
+        to: own.to.into(),
+    };
+    let Some(found) = ports.iter().find(|own| names(own).fit(port)) else {
+        let known: Vec<PortNames> = ports.iter().map(names).collect();
+        return Err(Closing::refused(no_port(port, &known)));
     };
     let host = found.host_ip.parse::<IpAddr>().ok();
     let host = host.filter(|host| !host.is_unspecified());

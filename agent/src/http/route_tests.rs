@@ -22,6 +22,22 @@ async fn nomad_only_route_answers_501_with_name() {
             "pausing tasks",
         ),
         (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
+        (
+            Method::GET,
+            "/v1/agent/monitor/export?on_disk=true".to_owned(),
+            "logs of the past",
+        ),
+        // `nomad node pool apply` and `delete`.
+        (
+            Method::PUT,
+            "/v1/node/pools".to_owned(),
+            "node pools besides default, all",
+        ),
+        (
+            Method::DELETE,
+            "/v1/node/pool/gpus".to_owned(),
+            "node pools besides default, all",
+        ),
     ] {
         let (status, message) = failure(&rig, method, &path, "{}").await;
         assert_eq!(status, 501, "{path}: {message}");

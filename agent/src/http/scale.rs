@@ -108,7 +108,7 @@ pub(super) async fn scale(api: &Api, params: &Params, job: JobKey, request: Requ
 }
 
 /// The policies of a job, while it is not stopped.
-fn policies(record: &Arc<JobRecord>) -> impl Iterator<Item = PolicyDto> + '_ {
+pub(super) fn policies(record: &Arc<JobRecord>) -> impl Iterator<Item = PolicyDto> + '_ {
     let groups = record.job.task_groups.iter().filter(|_| !record.job.stop);
     groups.filter_map(|group| PolicyDto::of(record, group))
 }
@@ -122,8 +122,11 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
             let named = job.as_ref().is_none_or(|id| *id == record.job.id);
             named && asked.includes(&record.job.namespace, Capability::ListScalingPolicies)
         });
-        let of_kind = |policy: &PolicyDto| kind.as_ref().is_none_or(|kind| *kind == policy.kind);
-        let found = jobs.flat_map(policies).filter(of_kind);
+        let is_wanted = |policy: &PolicyDto| {
+            let of_kind = kind.as_ref().is_none_or(|kind| *kind == policy.kind);
+            of_kind && asked.is_prefix_of(&policy.id)
+        };
+        let found = jobs.flat_map(policies).filter(is_wanted);
         Indexed::whole(view, found.collect::<Vec<_>>())
     })
     .await?;

@@ -14,7 +14,7 @@ use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::{Params, has_prefix};
 use super::search_rights::{may_list, may_search};
-use super::{Api, body, cluster};
+use super::{Api, body, cluster, scale};
 use crate::acl::{Capability, PoolCapability};
 
 /// How many are found of one kind by their ids.
@@ -121,6 +121,7 @@ struct Known {
     allocs: Vec<(String, String, String)>,
     evals: Vec<String>,
     deployments: Vec<String>,
+    policies: Vec<String>,
     pools: Vec<&'static str>,
     node: (String, String),
     variables: Vec<(String, String)>,
@@ -134,6 +135,10 @@ impl Known {
         let allocs = view.shown_allocs().filter(|_| wants("allocs"));
         let evals = view.evals().filter(|_| wants("evals"));
         let deployments = view.deployments().filter(|_| wants("deployment"));
+        let scalable = view.jobs().filter(|record| {
+            let namespace = &record.job.namespace;
+            wants("scaling_policy") && scope.includes(namespace, Capability::ListScalingPolicies)
+        });
         let variables = view.variables().keys().filter(|_| wants("vars"));
         Known {
             index: view.index(),
@@ -155,6 +160,9 @@ impl Known {
                 .filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
             .map(|deployment| deployment.id.to_string())
             .collect(),
+            policies: (scalable.flat_map(scale::policies))
+                .map(|policy| policy.id)
+                .collect(),
             pools: (cluster::POOLS.iter().map(|(name, _)| *name))
                 .filter(|name| {
                     let rights = scope.principal.rights();
@@ -218,6 +226,7 @@ fn ids(known: &Known, context: &str, prefix: &str) -> Vec<String> {
         }
         "evals" => uuids(&known.evals),
         "deployment" => uuids(&known.deployments),
+        "scaling_policy" => uuids(&known.policies),
         "nodes" => uuids(std::slice::from_ref(&known.node.0)),
         "vars" => names(
             known

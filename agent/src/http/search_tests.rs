@@ -74,6 +74,34 @@ async fn fuzzy_search_finds_names_inside_of_jobs_with_their_scope() {
     assert!(words.contains("at least 2 characters"), "{words}");
 }
 
+/// `nomad scaling policy info` shows what it finds by a prefix.
+#[tokio::test]
+async fn scaling_policy_is_found_by_its_own_prefix_alone() {
+    let rig = Rig::start().await;
+    for id in ["web", "api"] {
+        let mut job = job(id, "service", None);
+        job["TaskGroups"][0]["Scaling"] = json!({ "Enabled": true, "Min": 1, "Max": 4 });
+        register(&rig, job).await;
+    }
+    let list = async |query: &[(&str, &str)]| -> Vec<String> {
+        let all: Vec<Value> = rig.client.get("/v1/scaling/policies", query).await.unwrap();
+        let ids = all.iter().map(|one| one["ID"].as_str().unwrap().to_owned());
+        ids.collect()
+    };
+    let web = list(&[("job", "web")]).await.remove(0);
+    assert_eq!(list(&[]).await.len(), 2);
+    for prefix in [&web[..8], &web] {
+        assert_eq!(list(&[("prefix", prefix)]).await, [web.as_str()]);
+        let found = search(&rig, "scaling_policy", prefix).await;
+        assert_eq!(found["Matches"]["scaling_policy"], json!([web]));
+    }
+    assert!(list(&[("prefix", "nope")]).await.is_empty());
+    let found = search(&rig, "all", "nope").await;
+    assert_eq!(found["Matches"]["scaling_policy"], Value::Null);
+    let found = search(&rig, "all", &web).await;
+    assert_eq!(found["Matches"]["scaling_policy"], json!([web]));
+}
+
 #[tokio::test]
 async fn search_with_over_twenty_matches_is_truncated() {
     let rig = Rig::start().await;

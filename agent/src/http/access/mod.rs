@@ -24,7 +24,7 @@ mod token;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -36,9 +36,9 @@ pub(crate) use servers::Servers;
 pub use servers::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 pub(super) use token::of_node;
 
-use super::Api;
 use super::errors::ApiError;
 use super::serve::Transport;
+use super::{Api, guard};
 use need::{Asked, Need};
 
 /// Finds out whose a request is.
@@ -86,6 +86,12 @@ async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
+    if guarded.needs.acts_by_get()
+        && request.method() == Method::GET
+        && let Err(error) = guard::may_act_by_get(request.headers())
+    {
+        return error.into_response();
+    }
     let need = guarded.needs.of(request.method());
     if let Need::Nothing = need {
         return next.run(request).await;

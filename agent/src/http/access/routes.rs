@@ -16,16 +16,33 @@ use crate::http::Api;
 pub(crate) struct Needs {
     read: Need,
     write: Need,
+    /// Whether reading acts.
+    acts: bool,
 }
 
 impl Needs {
     pub(crate) const fn new(read: Need, write: Need) -> Needs {
-        Needs { read, write }
+        let acts = false;
+        Needs { read, write, acts }
     }
 
     /// The same for all methods.
     pub(crate) const fn all(need: Need) -> Needs {
         Needs::new(need, need)
+    }
+
+    /// The same, where reading acts.
+    const fn acting(need: Need) -> Needs {
+        let acts = true;
+        Needs {
+            acts,
+            ..Needs::all(need)
+        }
+    }
+
+    /// Whether a GET does more than to read.
+    pub(super) fn acts_by_get(&self) -> bool {
+        self.acts
     }
 
     pub(super) fn of(&self, method: &Method) -> Need {
@@ -80,6 +97,16 @@ impl Routes {
         handlers: MethodRouter<Api>,
     ) -> Routes {
         self.add(path, Needs::all(need), handlers)
+    }
+
+    /// The same of a route whose GET does more than to read. Each of these has to be made so: a test asks all routes.
+    pub(crate) fn acting(
+        self,
+        path: &'static str,
+        need: Need,
+        handlers: MethodRouter<Api>,
+    ) -> Routes {
+        self.add(path, Needs::acting(need), handlers)
     }
 
     fn add(mut self, path: &'static str, needs: Needs, handlers: MethodRouter<Api>) -> Routes {

@@ -8,6 +8,7 @@ use drover_core::model::eval::{Deployment, Trigger};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::scheduler::reconcile::copies;
+use drover_core::store::record::AllocRecord;
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -223,7 +224,7 @@ impl DeploymentDto {
             .shown_allocs_of(&deployment.job)
             .map(|alloc| alloc.record())
             .filter(|alloc| alloc.deployment == Some(deployment.id))
-            .map(|alloc| (alloc.modify_index, alloc.modify_time.0));
+            .map(seen_of);
         let (alloc_index, alloc_time) = changed.max().unwrap_or_default();
         DeploymentDto {
             id: deployment.id.to_string(),
@@ -243,6 +244,15 @@ impl DeploymentDto {
             create_time: submitted.0,
             modify_time: submitted.0.max(alloc_time).max(deployment.modify_time.0),
         }
+    }
+}
+
+/// When an allocation last changed something of its roll-out. Until its health is known, that is when it was made:
+/// whoever watches the roll-out is not woken by each event of its tasks.
+fn seen_of(alloc: &AllocRecord) -> (u64, i64) {
+    match alloc.health {
+        None => (alloc.create_index, alloc.create_time.0),
+        Some(_) => (alloc.modify_index, alloc.modify_time.0),
     }
 }
 

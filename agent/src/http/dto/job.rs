@@ -11,6 +11,7 @@ use drover_core::store::record::JobRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::whole_job;
 use crate::http::records::JobRecords;
 
 /// A job in a list.
@@ -250,6 +251,7 @@ pub fn full_job(job: &Job, status: &str, tag: Option<&Arc<VersionTag>>) -> Value
     let Some(fields) = value.as_object_mut() else {
         return value;
     };
+    whole_job::complete(job, fields);
     let more = [
         ("Status", json!(status)),
         (

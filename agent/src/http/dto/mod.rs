@@ -24,6 +24,7 @@ mod stats;
 mod variable;
 mod version;
 mod volume;
+mod whole_job;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

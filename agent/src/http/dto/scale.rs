@@ -175,7 +175,7 @@ impl PolicyDto {
 }
 
 /// The id of the policy of a group: always the same for the same group of the same job.
-fn policy_id(namespace: &str, job: &str, group: &str, created: u64) -> String {
+pub(super) fn policy_id(namespace: &str, job: &str, group: &str, created: u64) -> String {
     let name = format!("{namespace}\0{job}\0{group}\0{created}");
     let high = fnv1a(name.as_bytes());
     let low = fnv1a(format!("policy\0{name}").as_bytes());

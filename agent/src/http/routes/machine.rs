@@ -5,8 +5,8 @@ use axum::routing::{any, delete, get, put};
 use super::super::access::need::Need;
 use super::super::access::routes::Routes;
 use super::super::{
-    agent, audit, cluster, host, identity, keyring, metadata, metrics, monitor, node_life, nodes,
-    plugins, scheduler, state_snapshot, stats,
+    agent, audit, client, cluster, host, identity, keyring, metadata, metrics, monitor, node_life,
+    nodes, plugins, scheduler, state_snapshot, stats,
 };
 use crate::acl::Level::{Read, Write};
 
@@ -46,10 +46,10 @@ pub(super) fn nodes_and_agent(routes: Routes) -> Routes {
             Need::Node(Write),
             get(metadata::read).post(metadata::apply),
         )
-        .plain(
+        .acting(
             "/v1/client/gc",
             Need::Node(Write),
-            get(cluster::collect).put(cluster::collect),
+            get(client::collect).put(client::collect),
         )
         // Whoever scrapes has no token, as with Nomad.
         .plain("/v1/metrics", Need::Nothing, get(metrics::metrics))

@@ -10,7 +10,7 @@ use super::access::need::{Asked, Need};
 use super::access::routes::Routes;
 use super::{
     Api, allocations, checks, client, deployments, evaluations, exec, explain, file_put,
-    file_stream, files, job, jobs, logs, port_forward, scale, services, snapshot, stats,
+    file_stream, files, job, jobs, logs, port_forward, scale, services, snapshot, stats, statuses,
 };
 use crate::acl::Capability::{
     AllocExec, AllocLifecycle, ListJobs, ListScalingPolicies, ParseJob, ReadFs, ReadJob, ReadLogs,
@@ -47,6 +47,14 @@ fn jobs_and_evaluations(routes: Routes) -> Routes {
             Need::Namespace(&[ListJobs]),
             Need::Somewhere(&[SubmitJob]),
             get(jobs::list).put(jobs::register).post(jobs::register),
+        )
+        .route(
+            "/v1/jobs/statuses",
+            READ_JOB,
+            Need::Somewhere(&[ReadJob]),
+            get(statuses::list)
+                .put(statuses::of_named)
+                .post(statuses::of_named),
         )
         .plain(
             "/v1/jobs/parse",

@@ -53,8 +53,18 @@ pub(super) fn named_things(routes: Routes) -> Routes {
             Need::Management,
             namespace,
         )
-        .plain("/v1/node/pools", Need::InHandler, get(cluster::list_pools))
-        .plain("/v1/node/pool/{name}", pool, get(cluster::one_pool))
+        .route(
+            "/v1/node/pools",
+            Need::InHandler,
+            Need::Nothing,
+            any(cluster::no_more_pools).get(cluster::list_pools),
+        )
+        .route(
+            "/v1/node/pool/{name}",
+            pool,
+            Need::Nothing,
+            any(cluster::no_more_pools).get(cluster::one_pool),
+        )
         .plain(
             "/v1/node/pool/{name}/nodes",
             Need::Each(&[Need::Pool(PoolCapability::Read), Need::Node(Read)]),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod connections;
+mod pages;
 mod servers;
 mod ways_around;
 
@@ -101,6 +102,31 @@ async fn alloc_of(rig: &Rig, token: &str, job: &str, namespace: &str) -> String 
 async fn no_route_answers_without_a_token_unless_it_says_so() {
     let rig = Rig::start_with_acl().await;
     let routes = routes::all(&rig.api);
+    let mut denied = 0;
+    for (pattern, needs) in routes.paths() {
+        for (path, method) in paths_of(pattern)
+            .iter()
+            .flat_map(|path| METHODS.map(|method| (path, method)))
+        {
+            if matches!(needs.of(&method), Need::Nothing) || path == "/v1/acl/token/self" {
+                continue;
+            }
+            let (status, body) = ask(&rig, "", method.as_str(), path, &json!({})).await;
+            let is_denied = status == 403 && body == "Permission denied";
+            assert!(
+                is_denied || status == 405,
+                "{method} {path}: {status} {body}"
+            );
+            denied += u32::from(is_denied);
+        }
+    }
+    assert!(denied > 150, "{denied}");
+}
+
+const METHODS: [Method; 4] = [Method::GET, Method::PUT, Method::POST, Method::DELETE];
+
+/// Paths that a route is for.
+fn paths_of(pattern: &str) -> Vec<String> {
     let parts = [
         ("{id}", NONE),
         ("{accessor}", NONE),
@@ -133,36 +159,17 @@ async fn no_route_answers_without_a_token_unless_it_says_so() {
         "web/action",
         "%zz",
     ];
-    let mut denied = 0;
-    for (pattern, needs) in routes.paths() {
-        let mut path = (*pattern).to_owned();
-        for (part, text) in parts {
-            path = path.replace(part, text);
-        }
-        let paths: Vec<String> = match path.strip_suffix("{*rest}") {
-            Some(start) => below_job
-                .iter()
-                .map(|rest| format!("{start}{rest}"))
-                .collect(),
-            None => vec![path],
-        };
-        for (path, method) in paths.iter().flat_map(|path| {
-            let methods = [Method::GET, Method::PUT, Method::POST, Method::DELETE];
-            methods.map(|method| (path, method))
-        }) {
-            if matches!(needs.of(&method), Need::Nothing) || path == "/v1/acl/token/self" {
-                continue;
-            }
-            let (status, body) = ask(&rig, "", method.as_str(), path, &json!({})).await;
-            let is_denied = status == 403 && body == "Permission denied";
-            assert!(
-                is_denied || status == 405,
-                "{method} {path}: {status} {body}"
-            );
-            denied += u32::from(is_denied);
-        }
+    let mut path = pattern.to_owned();
+    for (part, text) in parts {
+        path = path.replace(part, text);
     }
-    assert!(denied > 150, "{denied}");
+    match path.strip_suffix("{*rest}") {
+        Some(start) => below_job
+            .iter()
+            .map(|rest| format!("{start}{rest}"))
+            .collect(),
+        None => vec![path],
+    }
 }
 
 #[tokio::test]
