@@ -66,17 +66,17 @@ impl RescheduleTracker {
 /// The failed ones that an allocation replaces, as far as they are known, the latest first. What was ended and replaced
 /// for another reason is between them and counts for none.
 fn replaced(view: View<'_>, record: &AllocRecord) -> Vec<AllocId> {
-    let (mut failed, mut count) = (Vec::new(), record.reschedules.len());
+    let (mut failed, mut last) = (Vec::new(), record.reschedules.last());
     let mut before = record.previous;
     while let Some(alloc) = before
-        .filter(|_| count > 0)
+        .filter(|_| last.is_some())
         .and_then(|id| view.shown_alloc(id))
     {
         let earlier = alloc.record();
-        if earlier.reschedules.len() < count {
+        if earlier.reschedules.last() != last {
             failed.push(earlier.id);
         }
-        count = count.min(earlier.reschedules.len());
+        last = earlier.reschedules.last();
         before = earlier.previous;
     }
     failed

@@ -1,14 +1,14 @@
 //! Roll-outs with canaries, pauses, and what follows one that failed.
 
 use drover_core::agent::requests::{
-    CollectGarbage, FailDeployment, PauseDeployment, PromoteDeployment, Request, SetAllocHealth,
-    StopAlloc,
+    ApplyNodeMeta, CollectGarbage, FailDeployment, PauseDeployment, PromoteDeployment, Request,
+    SetAllocHealth, StopAlloc,
 };
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{DeploymentId, JobKey};
 use drover_core::model::eval::{Deployment, DeploymentStatus};
 use drover_core::model::group::TaskGroup;
-use drover_core::model::job::{Job, JobType};
+use drover_core::model::job::{Constraint, Job, JobType};
 use drover_core::model::policy::{RestartMode, UpdateStrategy};
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
@@ -347,6 +347,36 @@ fn rollout_of_old_allocs_in_place_has_time_for_progress() {
         sim.expect_that(is(sim, DeploymentStatus::Running), "there is time")?;
         sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
         sim.expect_that(sim.living("main") == 2, "two are left")?;
+        sim.converge()
+    });
+}
+
+/// The version that nothing needs a new start for excludes the node, and for longer than its deadline.
+#[test]
+fn rollout_in_place_that_waited_for_its_node_has_time_for_progress() {
+    for_seeds(10, |sim| {
+        let short = |update: &mut UpdateStrategy| {
+            update.min_healthy_time = Span::secs(5);
+            update.healthy_deadline = Span::secs(20);
+            update.progress_deadline = Span::secs(30);
+            update.auto_revert = true;
+        };
+        first(sim, &web(0, 1, short))?;
+        let mut excluding = web(0, 1, short);
+        excluding.constraints.push(Constraint {
+            target: "${meta.row}".to_owned(),
+            value: "7".to_owned(),
+            operand: "=".to_owned(),
+        });
+        sim.register(&excluding);
+        sim.run(Span::secs(100))?;
+        expect_running(sim, &[(0, 1)])?;
+        let meta = [("row".to_owned(), Some("7".to_owned()))].into();
+        sim.ask(ApplyNodeMeta { meta });
+        sim.until(LONG, |sim| !is(sim, DeploymentStatus::Running))?;
+        sim.expect_that(is(sim, DeploymentStatus::Successful), "there is time")?;
+        expect_running(sim, &[(1, 1)])?;
+        sim.expect_that(sim.living("main") == 1, "nothing was started anew")?;
         sim.converge()
     });
 }

@@ -56,7 +56,7 @@ async fn show_moved_on(cx: &mut Context, id: &str, verbose: bool) -> Result<(), 
     let path = job_part(&deployment.job_id, "/allocations");
     let query = [("namespace", deployment.namespace.as_str())];
     let allocs: Vec<AllocStub> = cx.client.get(&path, &query).await?;
-    let unhealthy = |alloc| Some((alloc, why_unhealthy(alloc, deployment.create_time)?));
+    let unhealthy = |alloc| Some((alloc, why_unhealthy(alloc, &deployment)?));
     for (alloc, why) in allocs.iter().filter_map(unhealthy).take(ALLOCS) {
         cx.screen.print_line(&format!(
             "Allocation \"{}\" ({}), which runs version {} now: {}",
@@ -77,12 +77,14 @@ async fn show_moved_on(cx: &mut Context, id: &str, verbose: bool) -> Result<(), 
     ))
 }
 
-/// Why an allocation was found to be unhealthy since then, if it was: which check failed, and its last output.
-fn why_unhealthy(alloc: &AllocStub, since: i64) -> Option<String> {
+/// Why an allocation was found to be unhealthy during a roll-out, if it was: which check failed, and its last output.
+fn why_unhealthy(alloc: &AllocStub, rollout: &DeploymentDto) -> Option<String> {
     let events = alloc.task_states.values().flat_map(|state| &state.events);
     let events = events.map(|event| event.fields());
-    let told = events
-        .filter(|event| event.kind == EventType::AllocUnhealthy.as_str() && event.time >= since);
+    let during = rollout.create_time..=rollout.modify_time;
+    let told = events.filter(|event| {
+        event.kind == EventType::AllocUnhealthy.as_str() && during.contains(&event.time)
+    });
     let last = told.max_by_key(|event| event.time)?;
     Some(last.display_message.into_owned())
 }
@@ -258,6 +260,7 @@ mod tests {
             status_description:
                 "Failed due to unhealthy allocations - rolling back to job version 0".to_owned(),
             create_time: 5,
+            modify_time: 9,
             ..DeploymentDto::default()
         };
         let checks_path = format!("/v1/client/allocation/{ALLOC}/checks");

@@ -91,15 +91,19 @@ fn is_of_another_site(tls: bool, host: Option<&str>, headers: &HeaderMap) -> boo
 }
 
 /// Whether a GET may act. A page can leave out where it is from, but not that a browser sends the request: naming
-/// another one would make the browser ask first (by OPTIONS), which is refused.
+/// another one would make the browser ask first (by OPTIONS), which is refused. Nor does it say anything that nobody's
+/// page asks: a link in a mail may lead here by way of another site.
 ///
 /// # Errors
-/// It is of a browser that does not say which page asks.
+/// It is of a browser, and of no page of this agent's own.
 pub(super) fn may_act_by_get(headers: &HeaderMap) -> Result<(), ApiError> {
     let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes);
     let is_browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"));
-    if is_browser && !headers.contains_key(SITE) {
-        let words = "this request acts, and the browser does not say which page asks for it: use the command line";
+    let site = headers.get(SITE).map(HeaderValue::as_bytes);
+    let is_own = site == Some(b"same-origin");
+    if !is_own && (is_browser || site.is_some()) {
+        let words =
+            "this request acts, and GET does not from a browser: use PUT, or the command line";
         return Err(ApiError::new(StatusCode::FORBIDDEN, words));
     }
     Ok(())
@@ -209,7 +213,9 @@ mod tests {
         };
         let browser = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)");
         assert!(!allows(&[browser]));
-        assert!(allows(&[browser, (SITE, "none")]));
+        // A link in a mail, by way of another site.
+        assert!(!allows(&[browser, (SITE, "none")]));
+        assert!(allows(&[browser, (SITE, "same-origin")]));
         assert!(allows(&[("user-agent", "Go-http-client/1.1")]) && allows(&[]));
     }
 

@@ -321,7 +321,6 @@ impl RolloutDto {
             update.is_some_and(|update| update.auto_promote)
         };
         let canaries = deployment.groups.iter().filter(|(_, it)| it.canaries > 0);
-        let has_canaries = canaries.clone().next().is_some();
         let runs = deployment.status == DeploymentStatus::Running;
         RolloutDto {
             id: deployment.id.to_string(),
@@ -329,7 +328,7 @@ impl RolloutDto {
             job_version: deployment.job_version,
             status: deployment.status.as_str(),
             status_description: deployment.description.clone(),
-            all_auto_promote: has_canaries
+            all_auto_promote: runs
                 && (canaries.clone()).all(|(group, _)| promotes_itself(group.as_str())),
             requires_promotion: runs && canaries.clone().any(|(_, it)| it.promoted.is_none()),
         }

@@ -6,6 +6,8 @@
 mod service;
 mod task;
 
+use std::collections::BTreeMap;
+
 use super::group::{EphemeralDisk, TaskGroup};
 use super::job::{Constraint, Job, JobType};
 use super::policy::{ReschedulePolicy, RestartPolicy, RestartRules, UpdateStrategy};
@@ -88,7 +90,7 @@ fn fill_group(group: &mut TaskGroup, job: &Inherited) {
     group
         .services
         .iter_mut()
-        .for_each(|service| service::fill_service(service, &name));
+        .for_each(|service| service::fill_service(service, &name, ""));
     let restart = group.restart_policy.unwrap_or_default();
     for task in &mut group.tasks {
         task::fill_task(task, &restart, &name);
@@ -129,16 +131,22 @@ fn fill_policies(group: &mut TaskGroup, job: &Inherited) {
                 .map(|(key, value)| (key.as_str(), value.clone()));
             fill(migrate, &of_job.collect::<Vec<_>>());
         }
-        fill(
-            migrate,
-            &[
-                ("MaxParallel", Value::Int(1)),
-                ("HealthCheck", Value::from("checks")),
-                ("MinHealthyTime", Value::Int(10 * SECOND)),
-                ("HealthyDeadline", Value::Int(300 * SECOND)),
-            ],
-        );
+        fill(migrate, &default_migrate());
     }
+    // Of a group without the block the defaults are shown, and may be handed in again.
+    let mut default = Value::Map(BTreeMap::new());
+    fill(&mut default, &default_migrate());
+    group.migrate = group.migrate.take().filter(|it| *it != default);
+}
+
+/// How copies leave a node that is drained, unless somebody says otherwise.
+fn default_migrate() -> [(&'static str, Value); 4] {
+    [
+        ("MaxParallel", Value::Int(1)),
+        ("HealthCheck", Value::from("checks")),
+        ("MinHealthyTime", Value::Int(10 * SECOND)),
+        ("HealthyDeadline", Value::Int(300 * SECOND)),
+    ]
 }
 
 /// A restart policy with what `given` says, and else what `default` says.

@@ -216,7 +216,8 @@ pub struct Deployment {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub groups: BTreeMap<GroupName, GroupRollout>,
-    /// When it last went on after a pause: its time to make progress begins anew.
+    /// When it last went on after a pause, or took what runs in place after it had waited: its time to make progress
+    /// begins anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Timestamp>,
     /// When it last changed.

@@ -213,7 +213,7 @@ fn progress(
 
 /// When a group last made progress, if anything of it was placed. `allocs` are those of the roll-out: some may have
 /// been made long before it, and were updated in place.
-pub fn last_progress(
+fn last_progress(
     job: &Job,
     rollout: &Deployment,
     group: &GroupName,
@@ -248,6 +248,7 @@ pub(super) fn awaited_progress(
     let updated = allocs.iter().filter(|alloc| updated.contains(&alloc.id));
     let updated = updated.map(|alloc| AllocRecord {
         deployment: Some(id),
+        create_time: pass.snapshot.now.wall,
         health: None,
         ..AllocRecord::clone(alloc)
     });

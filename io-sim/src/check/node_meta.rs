@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::Agent;
 use drover_core::agent::requests::Request;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::Job;
 use drover_core::model::placement::PlacementFailure;
 
 use super::draining::saved_node;
@@ -62,12 +64,10 @@ impl Checker {
                 let PlacementFailure::Constraint(constraint) = why else {
                     continue;
                 };
+                let group = job.job.group(name);
                 let waits = match is_fulfilled(constraint, &view.node().meta) {
-                    Some(fulfilled) => !fulfilled,
-                    None => {
-                        let group = job.job.group(name);
-                        group.is_none_or(|group| view.admits(&job.job, group).is_err())
-                    }
+                    Some(fulfilled) => !fulfilled && asks_for(&job.job, group, constraint),
+                    None => group.is_none_or(|group| view.admits(&job.job, group).is_err()),
                 };
                 self.holds(Property::NoWaitForFulfilledConstraint, waits, || {
                     format!("{} {why}", job.job.id)
@@ -81,5 +81,15 @@ impl Checker {
 /// Whether a node with these keys fulfils a constraint that asks for the value of one; none of other constraints.
 fn is_fulfilled(constraint: &str, meta: &BTreeMap<String, String>) -> Option<bool> {
     let (key, value) = constraint.strip_prefix("${meta.")?.split_once("} = ")?;
-    Some(meta.get(key).is_some_and(|it| it == value))
+    let is_plain = !value.contains("${");
+    is_plain.then(|| meta.get(key).is_some_and(|it| it == value))
+}
+
+/// Whether a job has such a constraint, for itself or for a group.
+fn asks_for(job: &Job, group: Option<&TaskGroup>, constraint: &str) -> bool {
+    let of_tasks = group.into_iter().flat_map(|group| &group.tasks);
+    let of_tasks = of_tasks.flat_map(|task| &task.constraints);
+    let of_group = group.into_iter().flat_map(|group| &group.constraints);
+    let mut all = job.constraints.iter().chain(of_group).chain(of_tasks);
+    all.any(|it| format!("{} {} {}", it.target, it.operand, it.value) == constraint)
 }

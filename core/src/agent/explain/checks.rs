@@ -5,14 +5,14 @@ use crate::agent::View;
 use crate::alloc::runner::AllocRunner;
 use crate::checks::judge::Judgement;
 use crate::checks::{About, CheckRunner};
-use crate::model::check::CheckStatus;
+use crate::model::check::{CheckRestart, CheckStatus};
 use crate::model::policy::UpdateStrategy;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::text::quote;
 use crate::time::{Instant, Now, SECOND, Span};
 
 /// So many runs of a check that goes on failing are thought through; a restart that is farther away has no time.
-const FORESEEN: u32 = 1024;
+const FORESEEN: u32 = 100;
 
 impl View<'_> {
     /// What the health of an allocation waits for; nothing if nobody watches it.
@@ -141,11 +141,12 @@ fn update_of(alloc: &AllocRunner) -> Option<&UpdateStrategy> {
 
 /// What is different once a check passes.
 fn once_it_passes(check: &CheckRunner) -> &'static str {
-    match check.spec().check.restart {
+    let restart = check.spec().check.restart;
+    let counts =
+        |restart: &CheckRestart| check.status() == CheckStatus::Failure || !restart.ignore_warnings;
+    match restart.filter(counts) {
         Some(_) => "its failures are counted anew; what they lead to stands at its tasks",
-        None => {
-            "its service is relied on again; without a check_restart no task is restarted for it"
-        }
+        None => "its service is relied on again; no task is restarted for it",
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a job waits for: a placement, its next time, people.
 
-use std::collections::BTreeSet;
-
 use super::{Waiting, holders, wall};
 use crate::agent::View;
 use crate::agent::pending::JobWait;
@@ -10,12 +8,11 @@ use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, DeploymentStatus};
 use crate::model::group::TaskGroup;
 use crate::model::periodic::launch_id;
-use crate::scheduler::reconcile::copies;
-use crate::scheduler::rollout::{healthy_canaries, last_progress};
+use crate::scheduler::rollout::healthy_canaries;
 use crate::store::periodic::{Considered, Outcome};
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::text::quote;
-use crate::time::{Now, Span, Timestamp};
+use crate::time::{Now, Timestamp};
 
 impl View<'_> {
     pub(super) fn job_waits(self, now: Now, record: &JobRecord) -> Vec<Waiting> {
@@ -102,7 +99,7 @@ impl View<'_> {
             )
         };
         let groups = record.job.task_groups.iter();
-        let deadline = |group| self.progress_until(now, record, rollout, group, &allocs);
+        let deadline = |group| self.progress_until(now, rollout, group);
         Waiting {
             what: what.to_owned(),
             until: groups.filter_map(deadline).min(),
@@ -110,29 +107,16 @@ impl View<'_> {
         }
     }
 
-    /// Until when a group has to make progress. What took the new version in place was not there when the plan set a
-    /// time, and has as long as any other.
+    /// Until when a group has to make progress.
     fn progress_until(
         self,
         now: Now,
-        record: &JobRecord,
         rollout: &Deployment,
         group: &TaskGroup,
-        allocs: &[&AllocRecord],
     ) -> Option<Timestamp> {
-        let name = GroupName::from(group.name.as_str());
-        let known = self.agent.local.progress.get(&rollout.job);
-        let known = known.and_then(|groups| groups.get(&name));
-        if let Some(known) = known.filter(|one| one.deployment == rollout.id) {
-            return Some(wall(now, known.at));
-        }
-        let limit = group.update.as_ref()?.progress_deadline;
-        let running = rollout.status == DeploymentStatus::Running;
-        if !running || limit <= Span::ZERO || is_proved(record, rollout, group, allocs) {
-            return None;
-        }
-        let since = last_progress(&record.job, rollout, &name, allocs)?;
-        Some(since + limit).filter(|until| *until > now.wall)
+        let known = self.agent.local.progress.get(&rollout.job)?;
+        let known = known.get(&GroupName::from(group.name.as_str()))?;
+        (known.deployment == rollout.id).then(|| wall(now, known.at))
     }
 
     /// The next time of a periodic job, and what became of the last one.
@@ -192,28 +176,6 @@ impl View<'_> {
             _ => "and is to start",
         }
     }
-}
-
-/// Whether all of a group is healthy that is awaited: its canaries, or else each copy. `allocs` are the roll-out's.
-fn is_proved(
-    record: &JobRecord,
-    rollout: &Deployment,
-    group: &TaskGroup,
-    allocs: &[&AllocRecord],
-) -> bool {
-    let name = GroupName::from(group.name.as_str());
-    let canaries = rollout.groups.get(&name);
-    if let Some(one) = canaries.filter(|one| one.awaits_promotion()) {
-        return healthy_canaries(&name, allocs) >= one.canaries;
-    }
-    let healthy = |alloc: &&&AllocRecord| {
-        let counts = alloc.group == name && !alloc.canary && !alloc.desired.is_terminal();
-        counts && alloc.health.is_some_and(|health| health.healthy)
-    };
-    let proved: BTreeSet<u32> = (allocs.iter().filter(healthy))
-        .map(|alloc| alloc.index)
-        .collect();
-    (0..copies(&record.job, group)).all(|index| proved.contains(&index))
 }
 
 /// Whether people say what is healthy of a roll-out, and some of it waits for that.

@@ -179,7 +179,7 @@ impl View<'_> {
             since: record.modify_time,
             replaced_by: record.next,
             waiting: self.alloc_waits(now, alloc),
-            next: alloc::next(alloc, self.is_given_up(alloc)),
+            next: alloc::next(alloc, self.is_given_up(now, alloc)),
             tasks: alloc.tasks().iter().map(task).collect(),
         }
     }

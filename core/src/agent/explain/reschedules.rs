@@ -4,6 +4,7 @@ use super::{Waiting, wall};
 use crate::agent::View;
 use crate::alloc::runner::AllocRunner;
 use crate::model::alloc::ClientStatus;
+use crate::scheduler::reconcile::copies;
 use crate::scheduler::reschedule_limits;
 use crate::time::{Now, Span, Timestamp};
 
@@ -31,14 +32,20 @@ impl View<'_> {
         })
     }
 
-    /// Whether an allocation failed, and its reschedule policy allows no replacement.
-    pub(super) fn is_given_up(self, alloc: &AllocRunner) -> bool {
+    /// Whether an allocation of the latest version failed, and its reschedule policy allows no replacement.
+    pub(super) fn is_given_up(self, now: Now, alloc: &AllocRunner) -> bool {
         let record = alloc.record();
-        let failed = record.status == ClientStatus::Failed && record.finished;
-        let wanted = record.next.is_none() && !record.desired.is_terminal();
-        let due = self.agent.local.due.get(&record.job);
-        let is_due = due.is_some_and(|due| due.contains_key(&record.id));
-        failed && wanted && !is_due && !record.of_servers
+        let failed = record.status == ClientStatus::Failed && record.finished && !record.canary;
+        let is_used_up =
+            of(now, alloc).is_some_and(|it| it.attempts.is_some_and(|most| it.used >= most));
+        let wanted = self.job(&record.job).is_some_and(|job| {
+            let group = job.job.group(record.group.as_str());
+            let copies = group.map_or(0, |group| copies(&job.job, group));
+            let latest = job.job.version == record.job_version && !job.job.stop;
+            latest && record.index < copies
+        });
+        let last = record.next.is_none() && !record.desired.is_terminal();
+        failed && is_used_up && wanted && last
     }
 }
 

@@ -277,7 +277,10 @@ fn failing_check_is_named_where_no_roll_out_waits_for_it() {
         "check \"alive\" of service \"front\" (failing",
     );
     assert_eq!(check.until, None);
-    assert!(check.then.contains("without a check_restart"), "{check:?}");
+    assert!(
+        check.then.contains("no task is restarted for it"),
+        "{check:?}"
+    );
     assert_eq!(alloc.tasks[0].waiting, None, "nothing happens to the task");
 }
 

@@ -40,6 +40,9 @@ impl Agent {
                     let cx = &mut cx(&self.config, &mut self.shared, now);
                     alloc.update(cx, Update::Version(job, deployment));
                 }
+                if let Some(deployment) = deployment {
+                    self.goes_on_in_place(now, deployment);
+                }
                 return vec![id];
             }
             Action::ReplaceAt(job, due) => self.note_due(now, &job, due),

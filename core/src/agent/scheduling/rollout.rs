@@ -79,6 +79,19 @@ impl Agent {
         self.save_deployment(now, deployment);
     }
 
+    /// What runs is of a roll-out from now on, which may have begun long ago: it has waited until this node fulfils the
+    /// new version's constraints. Its time to make progress begins anew.
+    pub(in crate::agent) fn goes_on_in_place(&mut self, now: Now, id: DeploymentId) {
+        let known = self.local.deployments.get(&id);
+        let Some(known) = known.filter(|it| it.is_active() && it.resumed != Some(now.wall)) else {
+            return;
+        };
+        let record = self.local.jobs.get(&known.job);
+        if record.is_some_and(|record| record.job.submit_time < now.wall) {
+            self.edit_deployment(now, id, |deployment| deployment.resumed = Some(now.wall));
+        }
+    }
+
     pub(in crate::agent) fn end_deployment(
         &mut self,
         now: Now,

@@ -11,9 +11,10 @@ use crate::time::SECOND;
 /// Fields of checks whose zero is a mistake, of which their author is told.
 const LENGTHS: [&str; 2] = ["Interval", "Timeout"];
 
-/// Fills in a service whose default name is this.
-pub(super) fn fill_service(service: &mut Value, name: &str) {
+/// Fills in a service whose default name is this, of this task; empty for the group's.
+pub(super) fn fill_service(service: &mut Value, name: &str, task: &str) {
     leave_out_nothings(service);
+    leave_out_what_follows(service, task);
     fill(
         service,
         &[
@@ -44,6 +45,16 @@ fn leave_out_nothings(service: &mut Value) {
         }
     }
     keep_what_says_something(service);
+}
+
+/// Leaves out what is shown of every service and follows from where it stands.
+fn leave_out_what_follows(service: &mut Value, task: &str) {
+    let Value::Map(fields) = service else { return };
+    fields.retain(|name, value| match (name.as_str(), value.as_str()) {
+        ("Namespace", _) | ("Cluster", Some("default")) => false,
+        ("TaskName", Some(of)) => task.is_empty() || of != task,
+        _ => true,
+    });
 }
 
 fn keep_what_says_something(block: &mut Value) {

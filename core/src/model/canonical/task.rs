@@ -32,7 +32,7 @@ pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &s
     let name = format!("{group_name}-{}", task.name);
     task.services
         .iter_mut()
-        .for_each(|service| fill_service(service, &name));
+        .for_each(|service| fill_service(service, &name, &task.name));
     task.artifacts.iter_mut().for_each(fill_artifact);
     task.templates.iter_mut().for_each(fill_template);
     for mount in &mut task.volume_mounts {

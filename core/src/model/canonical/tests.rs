@@ -261,7 +261,12 @@ fn only_service_and_system_jobs_get_update() {
 #[test]
 fn migrate_and_batch_reschedule_defaults_match_nomad() {
     let mut service = job(JobType::Service);
-    service.migrate = Some(map(&[("HealthCheck", Value::from(""))]));
+    let two = Value::Int(2);
+    let said = [
+        ("HealthCheck", Value::from("")),
+        ("MaxParallel", two.clone()),
+    ];
+    service.migrate = Some(map(&said));
     canonicalize(&mut service);
     let migrate = service.task_groups[0]
         .migrate
@@ -272,6 +277,12 @@ fn migrate_and_batch_reschedule_defaults_match_nomad() {
     assert_eq!(get(&migrate, "MinHealthyTime"), Some(&ten_seconds));
     let five_minutes = Value::Int(300_000_000_000);
     assert_eq!(get(&migrate, "HealthyDeadline"), Some(&five_minutes));
+    assert_eq!(get(&migrate, "MaxParallel"), Some(&two));
+    // What says no more than the defaults is as good as none.
+    service.task_groups[0].migrate = None;
+    service.migrate = Some(map(&[("MaxParallel", Value::Int(1))]));
+    canonicalize(&mut service);
+    assert_eq!(service.task_groups[0].migrate, None);
     let mut batch = job(JobType::Batch);
     canonicalize(&mut batch);
     let policy = batch.task_groups[0].reschedule_policy.clone();

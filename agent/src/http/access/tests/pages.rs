@@ -59,6 +59,8 @@ async fn page_of_another_site_collects_nothing() {
         "Origin: http://evil.example\r\n",
         // An image of a page, where the browser tells nothing of that.
         browser,
+        // A link in a mail, by way of another site.
+        "Sec-Fetch-Site: none\r\n",
     ] {
         let (status, answer) = browse(&rig, &Method::GET, "/v1/client/gc", headers).await;
         assert_eq!(status, 403, "{answer}");
@@ -66,7 +68,7 @@ async fn page_of_another_site_collects_nothing() {
     }
     // What only reads is shown to such a browser.
     assert_eq!(browse(&rig, &Method::GET, "/v1/jobs", browser).await.0, 200);
-    let own = format!("{browser}Sec-Fetch-Site: none\r\n");
+    let own = format!("{browser}Sec-Fetch-Site: same-origin\r\n");
     assert_eq!(
         browse(&rig, &Method::GET, "/v1/client/gc", &own).await.0,
         200
