@@ -100,7 +100,6 @@ fn whole_job(id: &str) -> Value {
     }]);
     group["Services"] = json!([{
         "Name": format!("{id}-api"), "PortLabel": "http", "Provider": "nomad", "Tags": ["x"],
-        "Checks": [{ "Type": "tcp", "Interval": 10_000_000_000_u64, "Timeout": 1_000_000_000 }],
     }]);
     group["Scaling"] = json!({ "Min": 0, "Max": 3 });
     group["Update"] = json!({ "MinHealthyTime": 0 });
@@ -133,6 +132,11 @@ async fn responses_have_all_nomad_fields_with_types() {
     nowhere["Constraints"] = json!([
         { "LTarget": "${attr.kernel.name}", "RTarget": "plan9", "Operand": "=" }
     ]);
+    // Nothing is checked of it: the clock goes on until there is nothing to do.
+    nowhere["TaskGroups"][0]["Services"] = json!([{
+        "Name": "api", "Provider": "nomad", "Address": "127.0.0.1",
+        "Checks": [{ "Type": "tcp", "PortLabel": "80", "Interval": 10_000_000_000_u64, "Timeout": 1_000_000_000 }],
+    }]);
     put("/v1/jobs", json!({ "Job": nowhere })).await;
     let get = |path: String, query: &'static [(&'static str, &'static str)]| {
         let client = rig.client.clone();
@@ -145,6 +149,7 @@ async fn responses_have_all_nomad_fields_with_types() {
     let deployment = id(&get("/v1/job/web/deployments".to_owned(), &[]).await);
     for (route, path) in [
         ("job", "/v1/job/web".to_owned()),
+        ("checked", "/v1/job/nowhere".to_owned()),
         ("jobs", "/v1/jobs".to_owned()),
         ("summary", "/v1/job/web/summary".to_owned()),
         ("alloc", format!("/v1/allocation/{alloc}")),
