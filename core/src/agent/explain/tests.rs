@@ -1,6 +1,8 @@
 //! What is said of checks, roll-outs in place and replacements, by an agent whose world answers at once and whose
 //! services answer as each test wants.
 
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
