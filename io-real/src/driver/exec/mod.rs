@@ -9,6 +9,7 @@ mod calls;
 mod detached;
 mod filter;
 mod root;
+mod terminal;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +23,7 @@ use rustix::process::geteuid;
 use rustix::thread::ThreadNameSpaceType;
 
 pub use root::{CHROOT, HostPart, usual_parts};
+pub(super) use terminal::open_multiplexer;
 
 use super::Driver;
 use super::raw_exec::RawExec;

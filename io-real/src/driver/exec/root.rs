@@ -80,6 +80,9 @@ const HIDDEN: [&str; 15] = [
     "sys/kernel",
 ];
 
+/// How many terminals a task may open at a time: the machine has a few thousand for all.
+const TERMINALS: &str = "256";
+
 /// Bytes of shared memory that a task may have in `/dev/shm`; its memory limit holds for it too.
 const SHM: &str = "67108864";
 
@@ -270,6 +273,7 @@ impl Root<'_> {
             ("ptmxmode", "0666"),
             ("mode", "0620"),
             ("gid", "5"),
+            ("max", TERMINALS),
         ];
         let terminals = detached::fresh("devpts", &options, Access::NODE)?;
         self.put("dev/pts", Mounted::Tree(terminals))?;

@@ -66,24 +66,25 @@ impl Ends {
     }
 }
 
+/// What a program's streams are to be.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// Three pipes.
+    Pipes,
+    /// A terminal of the machine.
+    Terminal,
+    /// A terminal of the task, which this is one side of.
+    OwnTerminal(OwnedFd),
+}
+
 /// Makes both ends of a program's streams. A terminal belongs to `owner`, or else to the agent's user.
-pub(super) fn open(tty: bool, owner: Option<u32>) -> io::Result<(Connection, Ends)> {
+pub(super) fn open(wanted: Wanted, owner: Option<u32>) -> io::Result<(Connection, Ends)> {
     let (lifeline_end, lifeline) = pipe()?;
-    let (streams, ends) = if tty {
-        let (terminal, end) = terminal(owner)?;
-        (Streams::Terminal(terminal), vec![end])
-    } else {
-        let [
-            (stdin_end, stdin),
-            (stdout, stdout_end),
-            (stderr, stderr_end),
-        ] = [pipe()?, pipe()?, pipe()?];
-        let streams = Streams::Pipes {
-            stdin,
-            stdout,
-            stderr,
-        };
-        (streams, vec![stdin_end, stdout_end, stderr_end])
+    let tty = !matches!(wanted, Wanted::Pipes);
+    let (streams, ends) = match wanted {
+        Wanted::Pipes => pipes()?,
+        Wanted::Terminal => terminal(openpt(FLAGS), owner)?,
+        Wanted::OwnTerminal(own) => terminal(Ok(own), owner)?,
     };
     let ends = Ends {
         streams: ends,
@@ -97,25 +98,48 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// A new terminal, and the side of the program that uses it.
-fn terminal(owner: Option<u32>) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let made = openpt(flags | OpenptFlags::CLOEXEC).and_then(|terminal| {
+fn pipes() -> io::Result<(Streams, Vec<OwnedFd>)> {
+    let [
+        (stdin_end, stdin),
+        (stdout, stdout_end),
+        (stderr, stderr_end),
+    ] = [pipe()?, pipe()?, pipe()?];
+    let streams = Streams::Pipes {
+        stdin,
+        stdout,
+        stderr,
+    };
+    Ok((streams, vec![stdin_end, stdout_end, stderr_end]))
+}
+
+/// How both sides of a terminal are opened.
+const FLAGS: OpenptFlags = OpenptFlags::RDWR
+    .union(OpenptFlags::NOCTTY)
+    .union(OpenptFlags::CLOEXEC);
+
+/// A terminal, and the side of the program that uses it: never by its path, which may lead elsewhere by now.
+fn terminal(
+    made: Result<OwnedFd, Errno>,
+    owner: Option<u32>,
+) -> io::Result<(Streams, Vec<OwnedFd>)> {
+    let both = made.and_then(|terminal| {
         grantpt(&terminal)?;
         unlockpt(&terminal)?;
-        let end = ioctl_tiocgptpeer(&terminal, flags | OpenptFlags::CLOEXEC)?;
+        let end = ioctl_tiocgptpeer(&terminal, FLAGS)?;
         if let Some(owner) = owner {
             // The group, which may write to each other's terminals, stays as the system wants it.
             let group = Gid::from_raw(fstat(&end)?.st_gid);
             fchown(&end, Some(Uid::from_raw(owner)), Some(group))?;
             fchmod(&end, Mode::RUSR | Mode::WUSR | Mode::WGRP)?;
         }
-        Ok((terminal, end))
+        Ok((Streams::Terminal(terminal), vec![end]))
     });
-    made.map_err(|errno| {
-        let error = io::Error::from(errno);
-        io::Error::new(error.kind(), format!("cannot make a terminal: {error}"))
-    })
+    both.map_err(|errno| no_terminal(&errno.into()))
+}
+
+/// Says what was wanted.
+pub(super) fn no_terminal(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot make a terminal: {error}"))
 }
 
 /// One of the agent's ends, without blocking. Clones share it.

@@ -16,14 +16,16 @@ use drover_core::task::environment::filter_env;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::connection::{self, Connection};
+use super::connection::{self, Connection, Wanted, no_terminal};
 use super::program;
 use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
-use crate::driver::exec::{ExecSettings, Isolated};
+use crate::driver::exec::{ExecSettings, Isolated, open_multiplexer};
 use crate::driver::shims::LogNames;
 use crate::network::{Entrance, Networks};
-use crate::shim::{self, Cgroup, LaunchSpec, Live, SessionStreams, ShimHome, StartError, Step};
+use crate::shim::{
+    self, Cgroup, LaunchSpec, Live, Process, SessionStreams, ShimHome, StartError, Step,
+};
 use crate::user::{self, User};
 
 /// What launches are made with.
@@ -167,7 +169,15 @@ impl LaunchDependencies {
             ..decode(&program.task)?
         };
         let owner = find_user(&program.task.user)?.map(|user| user.uid);
-        let (connection, ends) = connection::open(program.tty, owner)?;
+        let wanted = match (program.tty, program.task.profile) {
+            (false, _) => Wanted::Pipes,
+            (true, None) => Wanted::Terminal,
+            (true, Some(_)) => {
+                let opened = open_multiplexer(self.holder(beside)?);
+                Wanted::OwnTerminal(opened.map_err(|error| no_terminal(&error))?)
+            }
+        };
+        let (connection, ends) = connection::open(wanted, owner)?;
         let making = LaunchRequest {
             name: &name,
             own,
@@ -294,14 +304,18 @@ impl LaunchDependencies {
             let made = Isolated::make(settings, (dirs, networks), task, config, profile, user.uid);
             return Ok(made?);
         };
-        let record = self.home.read_record(&beside.to_string())?;
-        let holder = record.map(|record| record.holder).unwrap_or_default();
         let gone = |error: io::Error| {
             let why = format!("the task's namespaces are gone: {error}");
             io::Error::new(error.kind(), why)
         };
-        let holder = shim::open_process(holder).map_err(gone)?;
+        let holder = shim::open_process(self.holder(beside)?).map_err(gone)?;
         Ok(Isolated::enter(holder, profile, user.uid)?)
+    }
+
+    /// The process that holds the namespaces of a launch.
+    fn holder(&self, launch: LaunchId) -> io::Result<Process> {
+        let record = self.home.read_record(&launch.to_string())?;
+        Ok(record.map(|record| record.holder).unwrap_or_default())
     }
 
     /// Gives a launch whose shim was killed another one.
