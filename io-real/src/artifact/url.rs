@@ -55,6 +55,10 @@ impl Url {
         if !address.has_authority() {
             return Err("it has no host".to_owned());
         }
+        // Encoded in the text, and decoded by now.
+        if address.host_str().is_some_and(|host| host.contains(unfit)) {
+            return Err("its host is no name".to_owned());
+        }
         let query = address.query_pairs().into_owned().collect();
         address.set_query(None);
         address.set_fragment(None);
@@ -239,6 +243,8 @@ mod tests {
             "data:,a://b",
             "http://h\\x/",
             "http://h%00/",
+            "http://h%22e/",
+            "http://h%7Be%7D/",
         ] {
             assert!(Url::parse(text).is_err(), "{text:?}");
         }
@@ -251,7 +257,14 @@ mod tests {
     #[test]
     fn malformed_redirect_is_refused() {
         let base = Url::parse("https://a/dir/x").unwrap();
-        for location in ["/\\evil/x", "ht\ntp://evil/", "/a b", "http://", "data:x"] {
+        for location in [
+            "/\\evil/x",
+            "ht\ntp://evil/",
+            "/a b",
+            "http://",
+            "data:x",
+            "//h%22e/",
+        ] {
             assert!(base.join(location).is_err(), "{location:?}");
         }
     }
