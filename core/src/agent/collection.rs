@@ -48,7 +48,7 @@ impl Agent {
         let allocs = allocs.filter(|alloc| !alloc.of_servers);
         GcSnapshot {
             now,
-            allocs: allocs.map(|alloc| (alloc.id, alloc)).collect(),
+            allocs: allocs.collect(),
             allocs_of: &local.allocs,
             deployments: &local.deployments,
             disks: &self.shared.disks,

@@ -42,25 +42,32 @@ pub struct Collection {
 pub fn collect(gc_snapshot: &GcSnapshot<'_>, goal: Goal) -> Collection {
     // What never got a disk goes before the disk's source: it holds less, and may be replaced yet.
     let awaited = gc_snapshot.awaited_disks(!goal.all);
-    let ended = gc_snapshot.allocs.values().copied();
+    let ended = gc_snapshot.allocs.iter().copied();
     // What is being removed counts as gone: one too many costs one.
     let ended = ended.filter(|alloc| alloc.finished && !alloc.destroying);
-    let ended = ended.filter(|alloc| !gc_snapshot.is_needed_beside(alloc, &awaited));
+    let mut ended = ended.filter(|alloc| !gc_snapshot.is_needed_beside(alloc, &awaited));
     let removable = ended.clone().filter(|alloc| !gc_snapshot.is_leased(alloc));
     let keep = if goal.all { 0 } else { goal.keep };
     // How much the oldest frees is known only when it is gone: one at a time.
-    let spared = removable.clone().count();
-    let keep = keep.min(spared.saturating_sub(usize::from(goal.under_pressure)));
-    let remove = oldest_beyond(removable, keep);
+    let count = removable.clone().count();
+    let keep = keep.min(count.saturating_sub(usize::from(goal.under_pressure)));
+    let remove = oldest_beyond(removable, count, keep);
     Collection {
         for_space: remove.first().copied().filter(|_| goal.under_pressure),
-        others: ended.count() > remove.len(),
+        others: ended.nth(remove.len()).is_some(),
         remove,
     }
 }
 
-/// The oldest, so that `keep` are left.
-fn oldest_beyond<'a>(ended: impl Iterator<Item = &'a AllocRecord>, keep: usize) -> Vec<AllocId> {
+/// The oldest of so many, so that `keep` are left.
+fn oldest_beyond<'a>(
+    ended: impl Iterator<Item = &'a AllocRecord>,
+    count: usize,
+    keep: usize,
+) -> Vec<AllocId> {
+    if count <= keep {
+        return Vec::new();
+    }
     let ended: BTreeSet<(u64, AllocId)> =
         ended.map(|alloc| (alloc.modify_index, alloc.id)).collect();
     let too_many = ended.len().saturating_sub(keep);

@@ -142,7 +142,7 @@ impl<'a> Pass<'a> {
 
     /// The allocations that are not over.
     fn alive(&self) -> impl Iterator<Item = &'a AllocRecord> + use<'a> {
-        let allocs = self.kept.gc_snapshot.allocs.values().copied();
+        let allocs = self.kept.gc_snapshot.allocs.iter().copied();
         allocs.filter(|alloc| !alloc.finished)
     }
 
@@ -219,7 +219,7 @@ fn last_changes<'a>(kept: &'a Kept<'_>) -> BTreeMap<&'a JobKey, Timestamp> {
         records,
         ..
     } = kept;
-    let here = gc_snapshot.allocs.values().copied();
+    let here = gc_snapshot.allocs.iter().copied();
     let allocs = here.chain(records.iter().copied());
     let allocs = allocs.map(|alloc| (&alloc.job, alloc.modify_time));
     let mut latest = BTreeMap::new();

@@ -17,8 +17,8 @@ use crate::time::Timestamp;
 pub struct GcSnapshot<'a> {
     /// The wall clock.
     pub now: Timestamp,
-    /// All allocations whose directories are not removed yet.
-    pub allocs: BTreeMap<AllocId, &'a AllocRecord>,
+    /// All allocations whose directories are not removed yet, by id.
+    pub allocs: Vec<&'a AllocRecord>,
     /// Which of them belong to which job.
     pub allocs_of: &'a BTreeMap<JobKey, BTreeSet<AllocId>>,
     /// All roll-outs.
@@ -33,7 +33,12 @@ impl<'a> GcSnapshot<'a> {
     /// The records of a job's allocations.
     pub fn allocs_of(&self, job: &JobKey) -> impl Iterator<Item = &'a AllocRecord> + Clone {
         let ids = self.allocs_of.get(job).into_iter().flatten();
-        ids.filter_map(|id| self.allocs.get(id).copied())
+        ids.filter_map(|id| self.alloc(*id))
+    }
+
+    fn alloc(&self, id: AllocId) -> Option<&'a AllocRecord> {
+        let found = self.allocs.binary_search_by_key(&id, |alloc| alloc.id);
+        found.ok().and_then(|at| self.allocs.get(at).copied())
     }
 
     /// `pending`, `running` or `dead`, as people know it.
@@ -59,6 +64,10 @@ impl<'a> GcSnapshot<'a> {
 
     /// Whether another node may still fetch the disk of this allocation.
     pub fn is_leased(&self, alloc: &AllocRecord) -> bool {
+        // Most have none, and a slot is dear to name.
+        if self.disks.is_empty() {
+            return false;
+        }
         let disk = self.disks.get(&alloc.slot());
         disk.is_some_and(|disk| disk.is_leased(alloc.id, self.now))
     }
@@ -70,7 +79,7 @@ impl<'a> GcSnapshot<'a> {
         // Where the holder is gone, the latest source is the next that may have taken over what the others have.
         let awaited = self.disks.values().filter_map(|disk| {
             let mut chain = disk.holder.iter().chain(&disk.sources);
-            let taker = self.allocs.get(chain.next()?)?;
+            let taker = self.alloc(*chain.next()?)?;
             may_take(taker).then_some(chain.copied())
         });
         awaited.flatten().collect()

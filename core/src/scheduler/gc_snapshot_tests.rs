@@ -99,9 +99,11 @@ impl World {
     }
 
     fn gc_snapshot(&self) -> GcSnapshot<'_> {
+        let mut allocs: Vec<&AllocRecord> = self.allocs.iter().collect();
+        allocs.sort_by_key(|alloc| alloc.id);
         GcSnapshot {
             now: NOW,
-            allocs: self.allocs.iter().map(|alloc| (alloc.id, alloc)).collect(),
+            allocs,
             allocs_of: &self.of,
             deployments: &self.deployments,
             disks: &self.disks,

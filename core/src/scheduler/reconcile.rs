@@ -189,18 +189,20 @@ fn reconcile_group(
     seen: JobContext<'_>,
 ) {
     let name = GroupName::from(group.name.as_str());
-    let of_group = || allocs.iter().copied().filter(|alloc| alloc.group == name);
-    let latest = latest_of(of_group().filter(|alloc| !alloc.canary));
+    let allocs: Vec<&AllocRecord> = (allocs.iter().copied())
+        .filter(|alloc| alloc.group == name)
+        .collect();
+    let latest = latest_of(allocs.iter().copied().filter(|alloc| !alloc.canary));
     let wanted = copies(&record.job, group);
-    let excess = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
+    let excess = wanted_to_run(&allocs).filter(|alloc| alloc.index >= wanted);
     plan.stop.extend(excess.map(|alloc| (alloc.id, NOT_NEEDED)));
     // A canary that was promoted took the place of the one beside it.
     let superseded = |alloc: &&&AllocRecord| {
         let latest = latest.get(&alloc.index);
         let other = latest.is_some_and(|latest| latest.lane != alloc.lane);
-        alloc.group == name && alloc.index < wanted && !alloc.canary && other
+        alloc.index < wanted && !alloc.canary && other
     };
-    let superseded = wanted_to_run(allocs).filter(superseded);
+    let superseded = wanted_to_run(&allocs).filter(superseded);
     plan.stop
         .extend(superseded.map(|alloc| (alloc.id, NOT_NEEDED)));
 
@@ -234,7 +236,7 @@ fn reconcile_group(
             plan.place.push(new);
         }
     }
-    reconcile_canaries(plan, record, group, of_group(), &latest, seen);
+    reconcile_canaries(plan, record, group, allocs.into_iter(), &latest, seen);
 }
 
 /// The latest allocation of each copy.

@@ -6,7 +6,7 @@
 //! its `progress_deadline`: no allocation of it was placed or became healthy. With `auto_revert` the last stable
 //! version follows, unless it says the same as the one that failed: so that is done once, and never in a circle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::placing::Pass;
@@ -245,6 +245,7 @@ pub(super) fn awaited_progress(
         create_time: pass.snapshot.now.wall,
         ..alloc.clone()
     });
+    let updated: BTreeSet<&AllocId> = updated.iter().collect();
     let updated = allocs.iter().filter(|alloc| updated.contains(&alloc.id));
     let updated = updated.map(|alloc| AllocRecord {
         deployment: Some(id),

@@ -87,10 +87,23 @@ impl<'a> AllocState<'a> {
 impl<'a> Snapshot<'a> {
     /// The records of a job's allocations.
     pub(super) fn records_of(&self, job: &JobKey) -> Vec<&'a AllocRecord> {
-        let ids = self.allocs_of.get(job).into_iter().flatten();
-        ids.filter_map(|id| self.alloc(*id))
-            .map(|alloc| alloc.record)
-            .collect()
+        let Some(of_job) = self.allocs_of.get(job) else {
+            return Vec::new();
+        };
+        // Of a job that has most of them, to look each up is dearer than to go through all.
+        if of_job.len() < self.allocs.len() / 8 {
+            let records = of_job.iter().filter_map(|id| self.alloc(*id));
+            return records.map(|alloc| alloc.record).collect();
+        }
+        let mut ids = of_job.iter().peekable();
+        let mut records = Vec::with_capacity(of_job.len());
+        for alloc in &self.allocs {
+            while ids.next_if(|id| **id < alloc.record.id).is_some() {}
+            if ids.next_if(|id| **id == alloc.record.id).is_some() {
+                records.push(alloc.record);
+            }
+        }
+        records
     }
 
     /// The allocation of this id.
