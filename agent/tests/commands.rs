@@ -9,9 +9,11 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use support::{Agent, Ended, Program, World, command, free_addr};
@@ -369,6 +371,7 @@ fn logs_are_shown_by_offset_and_tail() {
         setup.run(&["alloc", "logs", "-tail", "-c=3", id]).ok(),
         "\n3"
     );
+    assert_eq!(setup.run(&["job", "logs", "-now", "counter"]).ok(), "");
     let ended = setup.run(&["alloc", "logs", "-stderr", id]);
     assert_eq!(ended.err, "three");
     assert_eq!(ended.ok(), "");
@@ -629,4 +632,55 @@ fn unplaceable_job_has_own_exit_code() {
     let out = setup.run(&["job", "status", "talker"]).ok();
     has(&out, &["Placement Failure", "qemu", "= pending"]);
     setup.run(&["job", "stop", "talker"]).ok();
+}
+
+/// Links, pipes and names that are no text are left out, whichever way a directory is copied.
+#[test]
+fn copy_says_what_it_leaves_out() {
+    let setup = Setup::new();
+    let file = setup.file("talker.hcl", TALKER);
+    setup.run(&["run", &file]).ok();
+    let id = setup.running("talker");
+    let odd = |dir: &PathBuf| {
+        std::os::unix::fs::symlink("plain", dir.join("link")).unwrap();
+        std::fs::write(dir.join(OsStr::from_bytes(b"n\xff")), "").unwrap();
+        let made = Command::new("mkfifo").arg(dir.join("pipe")).status();
+        assert!(made.unwrap().success());
+    };
+    let is_told = |told: &Ended, from: &str| {
+        assert_eq!((told.code, &*told.out), (0, ""), "{told:?}");
+        let lines = [
+            "Left out 3:".to_owned(),
+            format!("{from}/link\": a symbolic link"),
+            format!("{from}/pipe\": neither a plain file nor a directory"),
+            "its name is not plain text".to_owned(),
+        ];
+        has(&told.err, &lines.each_ref().map(String::as_str));
+    };
+
+    let here = setup.world.path("tree");
+    std::fs::create_dir_all(here.join("below")).unwrap();
+    std::fs::write(here.join("plain"), "words").unwrap();
+    std::fs::write(here.join("below/other"), "more").unwrap();
+    let from = here.to_string_lossy().into_owned();
+    let there = format!("{id}:alloc/data/tree");
+    let copied = setup.run(&["alloc", "cp", &from, &there]);
+    assert_eq!((copied.code, &*copied.err), (0, ""), "{copied:?}");
+    odd(&here);
+    is_told(&setup.run(&["alloc", "cp", &from, &there]), &from);
+
+    let data = setup
+        .world
+        .data()
+        .join("alloc")
+        .join(&id)
+        .join("alloc/data/tree");
+    assert!(!data.join("link").is_symlink() && data.join("below/other").is_file());
+    odd(&data);
+    let back = setup.world.path("back");
+    let to = back.to_string_lossy().into_owned();
+    let copied = setup.run(&["alloc", "cp", &there, &to]);
+    is_told(&copied, "alloc/data/tree");
+    assert_eq!(std::fs::read(back.join("below/other")).unwrap(), b"more");
+    assert_eq!(std::fs::read_dir(&back).unwrap().count(), 2);
 }

@@ -137,7 +137,9 @@ impl From<&AllocRecords> for AllocStub {
                 .deployment
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
-            followup_eval_id: String::new(),
+            followup_eval_id: (alloc.follow_up)
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
             reschedule_tracker: alloc.rescheduled.clone(),
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),

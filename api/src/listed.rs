@@ -42,7 +42,7 @@ impl AllocRecords {
         states.end();
         stub.value("DeploymentStatus", &deployment_status(record));
         stub.shown("DeploymentID", record.deployment);
-        stub.text("FollowupEvalID", "");
+        stub.shown("FollowupEvalID", self.follow_up);
         match &self.rescheduled {
             None => stub.null("RescheduleTracker"),
             Some(tracker) => stub.value("RescheduleTracker", tracker),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drover_core::agent::{ShownAlloc, View};
 use drover_core::alloc::runner::RESCHEDULED;
-use drover_core::ids::{AllocId, NodeId, TaskName};
+use drover_core::ids::{AllocId, EvalId, NodeId, TaskName};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, DriverNetwork, TaskState};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::Job;
@@ -61,6 +61,8 @@ pub struct AllocRecords {
     pub preempted: Vec<AllocId>,
     /// The failed allocations that it replaces.
     pub rescheduled: Option<RescheduleTracker>,
+    /// The evaluation that waits until it is replaced, if it failed.
+    pub follow_up: Option<EvalId>,
     /// Whether it was a canary of a roll-out that came to nothing.
     pub is_vain_canary: bool,
     /// The status of its job, where the job is shown with it.
@@ -91,6 +93,7 @@ impl AllocRecords {
             waits_for: alloc.waits_for(view),
             preempted: preempted.copied().collect(),
             rescheduled: RescheduleTracker::of(view, node.id, alloc),
+            follow_up: view.follow_up(record),
             job_status: "",
             records: match alloc {
                 ShownAlloc::Here(alloc) => Records::Here(
@@ -132,6 +135,7 @@ impl AllocRecords {
             && self.waits_for == other.waits_for
             && self.preempted == other.preempted
             && self.rescheduled == other.rescheduled
+            && self.follow_up == other.follow_up
             && self.is_vain_canary == other.is_vain_canary
             && self.job_status == other.job_status
             && self.node == other.node

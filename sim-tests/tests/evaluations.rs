@@ -1,15 +1,20 @@
 //! Evaluations: pending until a plan was made with a node that is known, then complete; what was not
 //! placed is named, and waits in a blocked evaluation.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{EvalId, RequestId};
+use drover_core::local::KEPT_EVALS;
 use drover_core::model::eval::{EvalStatus, Evaluation, Trigger};
-use drover_core::model::job::Job;
-use drover_core::time::Span;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::store::record::AllocRecord;
+use drover_core::time::{Span, Timestamp};
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 
@@ -188,5 +193,99 @@ fn job_is_not_unplaceable_before_all_fingerprints() {
         sim.expect_that(failed, "the plugin had its time")?;
         sim.run_until_quiescent()?;
         sim.expect_that(sim.runs("fast", "main"), "the device is there")
+    });
+}
+
+/// A service whose task fails after two seconds, and which is replaced after a minute.
+fn failing() -> Job {
+    let main =
+        task("main")
+            .ends("2s", 1)
+            .restarts(0, Span::secs(60), Span::secs(1), RestartMode::Fail);
+    job(
+        "web",
+        JobType::Service,
+        [group("g", [main]).reschedules(1, Span::secs(60))],
+    )
+}
+
+/// The evaluation of a failed allocation of `web`, and when that failed.
+fn follow_up(sim: &Sim) -> Option<(Arc<Evaluation>, Timestamp)> {
+    let view = sim.view()?;
+    let mut allocs = view.allocs();
+    allocs.find_map(|alloc| {
+        let eval = view.eval(view.follow_up(alloc.record())?)?;
+        Some((eval.clone(), alloc.record().modify_time))
+    })
+}
+
+#[test]
+fn failed_alloc_has_evaluation_that_waits_and_makes_its_replacement() {
+    for_seeds(60, |sim| {
+        sim.register(&failing());
+        sim.until(SOON, |sim| follow_up(sim).is_some())?;
+        let Some((waiting, failed)) = follow_up(sim) else {
+            return sim.expect_that(false, "it waits");
+        };
+        let until = waiting.follow_up.as_ref().map(|it| it.wait_until);
+        let waits = waiting.is_waiting() && waiting.trigger == Trigger::AllocFailure;
+        sim.expect_that(waits, &format!("{waiting:?}"))?;
+        // What is not saved yet is made anew.
+        sim.run(Span::secs(5))?;
+        sim.restart()?;
+        sim.until(SOON, |sim| follow_up(sim).is_some())?;
+        let now = follow_up(sim).map(|(eval, _)| eval.id).unwrap_or_default();
+        if sim.seed() == BENIGN {
+            let wanted = Some(failed + Span::secs(60));
+            sim.expect_that(until == wanted, &format!("{until:?}, not {wanted:?}"))?;
+            sim.expect_that(now == waiting.id, "it is the same in the next life")?;
+        }
+        sim.until(REPORTED, |sim| sim.allocs("web").len() == 2)?;
+        let made = |alloc: &&AllocRunner| alloc.record().eval == now;
+        let made = sim.allocs("web").into_iter().filter(made).count();
+        sim.expect_that(made == 1, "it made the replacement")?;
+        let now = status(sim, now);
+        sim.expect_that(now == Some(EvalStatus::Complete), &format!("{now:?}"))
+    });
+}
+
+#[test]
+fn evaluation_of_failed_alloc_is_canceled_when_its_job_is_stopped() {
+    for_seeds(60, |sim| {
+        sim.register(&failing());
+        sim.until(SOON, |sim| follow_up(sim).is_some())?;
+        let waiting = follow_up(sim).map(|(eval, _)| eval.id).unwrap_or_default();
+        sim.deregister("web", false);
+        let canceled = |sim: &Sim| status(sim, waiting) == Some(EvalStatus::Canceled);
+        sim.until(SOON, canceled)?;
+        sim.converge()
+    });
+}
+
+/// More copies than evaluations are kept of their job.
+#[test]
+fn each_of_many_failed_allocs_is_replaced_by_its_own_evaluation() {
+    for_seeds(1, |sim| {
+        let mut job = failing();
+        job.task_groups[0].count = Some(14);
+        sim.register(&job);
+        sim.until(REPORTED, |sim| sim.allocs("web").len() == 28)?;
+        let Some(view) = sim.view() else {
+            return sim.expect_that(false, "it lives");
+        };
+        let allocs = || view.allocs().map(AllocRunner::record);
+        let own = |alloc: &&Arc<AllocRecord>| {
+            let eval = view.eval(alloc.eval);
+            let follow_up = eval.and_then(|eval| eval.follow_up.as_ref());
+            alloc.previous.is_some() && follow_up.map(|it| it.alloc) == alloc.previous
+        };
+        let (own, kept) = (allocs().filter(own).count(), KEPT_EVALS);
+        sim.expect_that(own >= kept, &format!("{own} of the last {kept}"))?;
+        let evals: BTreeSet<EvalId> = allocs().map(|alloc| alloc.eval).collect();
+        let count = evals.len();
+        sim.expect_that(
+            count == 15,
+            &format!("{count}: the first, and each its own"),
+        )
     });
 }

@@ -5,8 +5,9 @@ use drover_core::agent::requests::ForcePeriodic;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{JobKey, RequestId};
 use drover_core::model::job::Job;
+use drover_core::model::periodic::launch_of;
 use drover_core::model::policy::{Missed, PeriodicConfig, RestartMode};
-use drover_core::store::periodic::Outcome;
+use drover_core::store::periodic::{Outcome, second_of};
 use drover_core::time::Span;
 use drover_io_sim::zones::RESTLESS;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
@@ -283,6 +284,50 @@ fn forced_launch_overlaps_and_is_one_more() {
             let reply = format!("{:?}", force(sim, job)?);
             sim.expect_that(reply.contains(words), &reply)?;
         }
+        Ok(())
+    });
+}
+
+/// Launches of one second are in the order in which they were asked for, and take no time of the job from the clock.
+#[test]
+fn launch_forced_in_the_same_second_bears_a_later_one() {
+    let forced = |sim: &mut Sim| {
+        let job = || JobKey::local("cron");
+        let asked = [(); 3].map(|()| sim.ask(ForcePeriodic { job: job() }));
+        let mut times = Vec::new();
+        for request in asked {
+            let Reply::Dispatched { job, .. } = reply(sim, request)? else {
+                continue;
+            };
+            times.push(launch_of("cron", &job.id).unwrap_or_default());
+        }
+        Ok::<Vec<i64>, Violation>(times)
+    };
+    for_seeds(60, |sim| {
+        // Asked for at 22:13:59.
+        sim.register(&cron("0 14 22 14 11 * 2023", "1s"));
+        sim.run(Span::secs(30))?;
+        let now = |sim: &Sim| second_of(sim.world.now().wall);
+        while now(sim) < QUARTER_PAST - 61 {
+            sim.run(Span::millis(100))?;
+        }
+        let second = now(sim);
+        let times = forced(sim)?;
+        let expected = [second, QUARTER_PAST - 59, QUARTER_PAST - 58];
+        sim.expect_that(times == expected, &format!("{times:?} at {second}"))?;
+        sim.run(MINUTE)?;
+        let by_clock = launched(sim).contains(&launch(QUARTER_PAST - 60));
+        sim.expect_that(by_clock, "its time comes all the same")?;
+        sim.expect_that(sim.world.starts_of("main") == 4, "four launches")?;
+        sim.converge()
+    });
+    // Every second is a time.
+    for_seeds(20, |sim| {
+        sim.register(&cron("* * * * * * *", "1s"));
+        sim.run(Span::secs(5))?;
+        let times = forced(sim)?;
+        let in_order = times.is_sorted_by(|before, after| before > after);
+        sim.expect_that(times.len() == 3 && in_order, &format!("{times:?}"))?;
         Ok(())
     });
 }

@@ -265,6 +265,23 @@ fn interrupted_disk_transfer_is_retried() {
     });
 }
 
+/// The fifth try is the last one.
+#[test]
+fn disk_transfer_is_tried_five_times() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let broken = if sim.seed().is_multiple_of(2) { 4 } else { 5 };
+        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000).budget(broken);
+        sim.take_over(&keeper());
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let words = format!("{broken} tries failed");
+        sim.expect_that(has_the_disk(sim) == (broken == 4), &words)?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn alloc_forgotten_by_its_node_is_not_awaited() {
     for_seeds(100, |sim| {

@@ -75,9 +75,9 @@ fn leased_disk_is_kept_for_a_day() {
         let alloc = leased(sim)?;
         sim.run(Span::secs(20 * HOUR))?;
         sim.ask(CollectGarbage);
-        sim.run(Span::secs(HOUR))?;
+        sim.run(Span::secs(4 * HOUR - 300))?;
         sim.expect_that(is_there(sim, alloc), "nobody came for it yet")?;
-        sim.until(Span::secs(4 * HOUR), |sim| goes(sim, alloc))?;
+        sim.until(Span::secs(1300), |sim| goes(sim, alloc))?;
         sim.converge()
     });
 }

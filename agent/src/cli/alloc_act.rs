@@ -72,7 +72,9 @@ pub(super) async fn signal(cx: &mut Context, args: AllocSignalArgs) -> Outcome {
 /// The allocation cannot be found, is not over, or is still needed.
 pub(super) async fn gc(cx: &mut Context, args: AllocGcArgs) -> Outcome {
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
-    act(cx, &alloc, "gc", &json!({})).await
+    let path = format!("/v1/client/allocation/{}/gc", alloc.id);
+    cx.client.send(Method::PUT, &path, &[], None).await?;
+    Ok(0)
 }
 
 async fn act(cx: &mut Context, alloc: &AllocStub, action: &str, body: &Value) -> Outcome {

@@ -13,9 +13,10 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use super::args::CpArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
+use super::left_out::{LeftOut, Why};
 use super::lookup;
 use crate::http::dto::AllocStub;
-use crate::http::files::FileInfo;
+use crate::http::files::{FileInfo, MOST_LISTED};
 use crate::http::port_forward::END;
 
 /// How much is read at once.
@@ -30,6 +31,13 @@ const DEEPEST: usize = 64;
 /// # Errors
 /// Not exactly one of both is in an allocation; something cannot be found, read or written.
 pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
+    let mut left_out = LeftOut::default();
+    let copied = copy(cx, args, &mut left_out).await;
+    left_out.say(&mut cx.screen);
+    copied.map(|()| 0)
+}
+
+async fn copy(cx: &mut Context, args: CpArgs, left_out: &mut LeftOut) -> Result<(), Failure> {
     match (remote(&args.from), remote(&args.to)) {
         (Some((alloc, path)), None) => {
             let alloc = lookup::alloc_or_job(cx, alloc, args.job, args.group.as_deref()).await?;
@@ -39,7 +47,7 @@ pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
                 (true, Some(name)) => to.join(name),
                 _ => to,
             };
-            download(cx, &alloc, path.to_owned(), to).await
+            download(cx, &alloc, path.to_owned(), to, left_out).await
         }
         (None, Some((alloc, path))) => {
             let alloc = lookup::alloc_or_job(cx, alloc, args.job, args.group.as_deref()).await?;
@@ -51,7 +59,7 @@ pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
                 (true, Some(name)) => format!("{path}{name}"),
                 _ => path.to_owned(),
             };
-            upload(cx, &alloc, from, to).await
+            upload(cx, &alloc, from, to, left_out).await
         }
         (None, None) | (Some(_), Some(_)) => Err(Failure::new(
             "one of both has to be in an allocation, as ALLOC:PATH, and the other one here",
@@ -66,14 +74,30 @@ fn remote(place: &str) -> Option<(&str, &str)> {
     (!is_here).then_some((alloc, path))
 }
 
-/// A file that cannot be copied: a link, a pipe, a device.
-fn skip(cx: &mut Context, path: &str) {
-    cx.screen.complain(&format!(
-        "{path}: skipped, it is neither a plain file nor a directory"
-    ));
+/// Why a file of an allocation is not copied, by its mode.
+fn not_copied(mode: &str) -> Option<Why> {
+    match mode.chars().next() {
+        Some('L') => Some(Why::Link),
+        Some('D' | 'p' | 'S') => Some(Why::Special),
+        Some(_) | None => None,
+    }
 }
 
-async fn download(cx: &mut Context, alloc: &AllocStub, from: String, to: PathBuf) -> Outcome {
+/// Why a file here is not copied.
+fn not_sent(kind: fs::FileType) -> Option<Why> {
+    match kind.is_symlink() {
+        true => Some(Why::Link),
+        false => (!kind.is_dir() && !kind.is_file()).then_some(Why::Special),
+    }
+}
+
+async fn download(
+    cx: &mut Context,
+    alloc: &AllocStub,
+    from: String,
+    to: PathBuf,
+    left_out: &mut LeftOut,
+) -> Result<(), Failure> {
     let mut open = vec![(from, to, 0)];
     while let Some((from, to, depth)) = open.pop() {
         let query = [("path", from.as_str())];
@@ -82,78 +106,103 @@ async fn download(cx: &mut Context, alloc: &AllocStub, from: String, to: PathBuf
             Ok(info) => info,
             // A task's secrets lie among its files, and are its own.
             Err(failure) if depth > 0 && failure.message.contains("prohibited") => {
-                cx.screen
-                    .complain(&format!("{from}: skipped, it is the task's secret"));
+                left_out.add(&from, Why::Secret);
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        if info.is_dir && depth < DEEPEST {
-            fs::create_dir_all(&to).map_err(|error| here(&to, &error))?;
-            let list: Vec<FileInfo> = cx.client.get(&of("ls"), &query).await?;
-            for file in list {
-                let path = format!("{}/{}", from.trim_end_matches('/'), file.name);
-                let is_plain = file.file_mode.starts_with('-');
-                // A name with a slash is no name, and would lead elsewhere here.
-                if file.name.contains('/') || matches!(&*file.name, "" | "." | "..") {
-                    continue;
-                }
-                match file.is_dir || is_plain {
-                    true => open.push((path, to.join(&file.name), depth + 1)),
-                    false => skip(cx, &path),
-                }
-            }
+        if info.is_dir && depth >= DEEPEST {
+            left_out.add(&from, Why::Deep);
             continue;
         }
-        let path = of("cat");
-        let sent = cx.client.send(Method::GET, &path, &query, None).await?;
-        let mut body = sent.into_body();
-        let part = to.with_added_extension("part");
-        let mut file = File::create(&part).map_err(|error| here(&part, &error))?;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failure::new(format!("{from}: {error}")))?;
-            if let Ok(data) = frame.into_data() {
-                file.write_all(&data).map_err(|error| here(&part, &error))?;
+        if !info.is_dir {
+            fetch(cx, alloc, &from, &to, info.file_mode.contains('x')).await?;
+            continue;
+        }
+        fs::create_dir_all(&to).map_err(|error| here(&to, &error))?;
+        let list: Vec<FileInfo> = cx.client.get(&of("ls"), &query).await?;
+        if list.len() >= MOST_LISTED {
+            left_out.add(&from, Why::Rest);
+        }
+        for file in list {
+            let path = format!("{}/{}", from.trim_end_matches('/'), file.name);
+            // A name with a slash is no name, and would lead elsewhere here; one that is no text comes with marks.
+            let is_name = !file.name.contains(['/', char::REPLACEMENT_CHARACTER])
+                && !matches!(&*file.name, "" | "." | "..");
+            let why = not_copied(&file.file_mode).or((!is_name).then_some(Why::Name));
+            match why {
+                Some(why) => left_out.add(&path, why),
+                None => open.push((path, to.join(&file.name), depth + 1)),
             }
         }
-        if info.file_mode.contains('x') {
-            let mode = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(&part, mode).map_err(|error| here(&part, &error))?;
-        }
-        fs::rename(&part, &to).map_err(|error| here(&to, &error))?;
     }
-    Ok(0)
+    Ok(())
 }
 
-async fn upload(cx: &mut Context, alloc: &AllocStub, from: PathBuf, to: String) -> Outcome {
+/// Fetches a file, which is here when it is whole.
+async fn fetch(
+    cx: &Context,
+    alloc: &AllocStub,
+    from: &str,
+    to: &Path,
+    runs: bool,
+) -> Result<(), Failure> {
+    let path = format!("/v1/client/fs/cat/{}", alloc.id);
+    let query = [("path", from)];
+    let sent = cx.client.send(Method::GET, &path, &query, None).await?;
+    let mut body = sent.into_body();
+    let part = to.with_added_extension("part");
+    let mut file = File::create(&part).map_err(|error| here(&part, &error))?;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::new(format!("{from}: {error}")))?;
+        if let Ok(data) = frame.into_data() {
+            file.write_all(&data).map_err(|error| here(&part, &error))?;
+        }
+    }
+    if runs {
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&part, mode).map_err(|error| here(&part, &error))?;
+    }
+    fs::rename(&part, to).map_err(|error| here(to, &error))
+}
+
+async fn upload(
+    cx: &mut Context,
+    alloc: &AllocStub,
+    from: PathBuf,
+    to: String,
+    left_out: &mut LeftOut,
+) -> Result<(), Failure> {
     let mut open = vec![(from, to)];
     while let Some((from, to)) = open.pop() {
         // What is named may be a link; what lies below it may not.
         let about = fs::metadata(&from).map_err(|error| here(&from, &error))?;
         let mode = format!("{:o}", about.permissions().mode() & 0o777);
-        if about.is_dir() {
-            put(cx, alloc, &to, &mode, None).await?;
-            let entries = fs::read_dir(&from).map_err(|error| here(&from, &error))?;
-            for entry in entries {
-                let entry = entry.map_err(|error| here(&from, &error))?;
-                let kind = entry.file_type().map_err(|error| here(&from, &error))?;
-                match kind.is_dir() || kind.is_file() {
-                    true => {
-                        let name = entry.file_name().to_string_lossy().into_owned();
-                        let to = format!("{}/{name}", to.trim_end_matches('/'));
-                        open.push((entry.path(), to));
-                    }
-                    false => skip(cx, &entry.path().display().to_string()),
-                }
-            }
-        } else if about.is_file() {
+        if let Some(why) = not_sent(about.file_type()) {
+            left_out.add(&from.to_string_lossy(), why);
+            continue;
+        }
+        if !about.is_dir() {
             let file = File::open(&from).map_err(|error| here(&from, &error))?;
             put(cx, alloc, &to, &mode, Some(file)).await?;
-        } else {
-            skip(cx, &from.display().to_string());
+            continue;
+        }
+        put(cx, alloc, &to, &mode, None).await?;
+        let entries = fs::read_dir(&from).map_err(|error| here(&from, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| here(&from, &error))?;
+            let kind = entry.file_type().map_err(|error| here(&from, &error))?;
+            let path = entry.path();
+            match (not_sent(kind), entry.file_name().to_str()) {
+                (None, Some(name)) => {
+                    let to = format!("{}/{name}", to.trim_end_matches('/'));
+                    open.push((path, to));
+                }
+                (why, _) => left_out.add(&path.to_string_lossy(), why.unwrap_or(Why::Name)),
+            }
         }
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Sends a file, or makes a directory.

@@ -7,7 +7,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
-use super::{alloc_checks, job_status, lookup};
+use super::{alloc_checks, eval_status, job_status, lookup};
 use crate::http::dto::{
     Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskEventDto, TaskStateDto,
 };
@@ -38,7 +38,8 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     if args.short {
         return print_short(cx, &alloc, args.verbose);
     }
-    let head = head(cx, &alloc, args.verbose);
+    let replaced = replaced_in(cx, &alloc).await;
+    let head = head(cx, &alloc, replaced, args.verbose);
     cx.screen.print_line(&head)?;
     addresses(cx, &alloc)?;
     checks(cx, &alloc).await?;
@@ -78,7 +79,15 @@ async fn stats(cx: &Context, alloc: &Alloc) -> Result<AllocStats, Failure> {
     cx.client.get(&path, &[]).await
 }
 
-fn head(cx: &Context, whole: &Alloc, verbose: bool) -> String {
+/// When it is replaced, if it failed and waits for that.
+async fn replaced_in(cx: &Context, alloc: &Alloc) -> Option<String> {
+    let id = Some(&alloc.stub.followup_eval_id).filter(|id| !id.is_empty())?;
+    // What else it is and was can be told without.
+    let eval = cx.client.get(&format!("/v1/evaluation/{id}"), &[]).await;
+    eval_status::wait(&eval.ok()?)
+}
+
+fn head(cx: &Context, whole: &Alloc, replaced: Option<String>, verbose: bool) -> String {
     let alloc = &whole.stub;
     let mut lines = vec![
         ("ID", alloc.id.clone()),
@@ -114,6 +123,7 @@ fn head(cx: &Context, whole: &Alloc, verbose: bool) -> String {
             short(&alloc.next_allocation, verbose),
         ));
     }
+    lines.extend(replaced.map(|time| ("Reschedule Eligibility", time)));
     if !alloc.preempted_by_allocation.is_empty() {
         let by = short(&alloc.preempted_by_allocation, verbose);
         lines.push(("Preempted By", by));

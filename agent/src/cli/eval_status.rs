@@ -7,6 +7,7 @@ use super::context::{Context, Outcome};
 use super::table::{block, short, table};
 use super::{lookup, monitor};
 use crate::http::dto::{DeploymentDto, EvaluationDto};
+use crate::times;
 
 /// Runs `eval status`.
 ///
@@ -39,7 +40,7 @@ fn describe(cx: &Context, eval: &EvaluationDto, verbose: bool) -> String {
         "" => &eval.status,
         words => words,
     };
-    block([
+    let mut lines = vec![
         ("ID", short(&eval.id, verbose)),
         ("Create Time", cx.time(eval.create_time, verbose)),
         ("Modify Time", cx.time(eval.modify_time, verbose)),
@@ -54,7 +55,15 @@ fn describe(cx: &Context, eval: &EvaluationDto, verbose: bool) -> String {
         ("Previous Eval", short(&eval.previous_eval, verbose)),
         ("Next Eval", short(&eval.next_eval, verbose)),
         ("Blocked Eval", short(&eval.blocked_eval, verbose)),
-    ])
+    ];
+    lines.extend(wait(eval).map(|until| ("Wait Until", until)));
+    block(lines)
+}
+
+/// Until when it waits for the replacement of a failed allocation, if it does.
+pub(super) fn wait(eval: &EvaluationDto) -> Option<String> {
+    let until = times::parse(&eval.wait_until).filter(|_| eval.status == "pending")?;
+    Some(format!("{} from now", times::rough(until - times::now())))
 }
 
 /// Runs `deployment status`.

@@ -47,10 +47,12 @@ pub(super) async fn run(cx: &mut Context, args: DispatchArgs) -> Outcome {
     let made = sent
         .await
         .map_err(|failure| failure.answered_within("Failed to dispatch job"))?;
-    cx.screen.print_line(&block([
-        ("Dispatched Job ID", made.dispatched_job_id.clone()),
-        ("Evaluation ID", short(&made.eval_id, args.verbose)),
-    ]))?;
+    let mut lines = vec![("Dispatched Job ID", made.dispatched_job_id.clone())];
+    // There is none if the job was there already.
+    if !made.eval_id.is_empty() {
+        lines.push(("Evaluation ID", short(&made.eval_id, args.verbose)));
+    }
+    cx.screen.print_line(&block(lines))?;
     if args.detach || made.eval_id.is_empty() {
         return Ok(0);
     }

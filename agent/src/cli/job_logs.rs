@@ -63,6 +63,8 @@ pub(super) async fn run(cx: &mut Context, args: JobLogsArgs) -> Outcome {
         lines,
     };
     let mut index = copies.begin(cx, &job, 0).await?;
+    // What starts later is shown from its first line.
+    copies.args.now = false;
     if !copies.args.follow {
         // The last stream that ends takes the last sender along.
         drop(copies);
@@ -185,7 +187,7 @@ impl Stream {
 
     async fn pass_on(&self, to: &mpsc::Sender<Line>) -> Result<(), Failure> {
         let follow = if self.args.follow { "true" } else { "false" };
-        let origin = if self.args.now { "end" } else { "start" };
+        let origin = if self.args.now { "now" } else { "start" };
         let query = [
             ("task", self.task.as_str()),
             ("type", self.stream),

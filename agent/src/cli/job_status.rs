@@ -1,5 +1,7 @@
 //! `drover job status`: all jobs, or one of them with its roll-out and allocations.
 
+use std::collections::BTreeMap;
+
 use drover_core::model::dispatch::{ParameterizedJob, children_of};
 use drover_core::model::periodic::launches_of;
 use serde_json::Value;
@@ -9,7 +11,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::table::{block, short, table};
-use super::{eval_list, monitor};
+use super::{eval_list, eval_status, monitor};
 use crate::http::dto::{
     AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary, PeriodicLaunches,
 };
@@ -116,12 +118,7 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
         true => Some(launches(cx, &job).await?),
         false => None,
     };
-    let result = match &launches {
-        Some(launches) => last_result(cx, &job, launches).await?,
-        None => None,
-    };
-    cx.screen
-        .print_line(&head(&job, launches.as_ref(), result))?;
+    cx.screen.print_line(&head(&job, launches.as_ref()))?;
     if args.short {
         return Ok(0);
     }
@@ -152,6 +149,7 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     let all = if args.all_allocs { "true" } else { "false" };
     let query = [namespace[0], ("all", all)];
     let allocs: Vec<AllocStub> = cx.client.get(&path, &query).await?;
+    replacements(cx, &job, &allocs, args.verbose).await?;
     cx.screen.title("\nAllocations")?;
     let shown = allocations(cx, &allocs, args.verbose);
     cx.screen.print_line(&shown)?;
@@ -183,41 +181,6 @@ async fn parameterized(cx: &mut Context, job: &JobStub) -> Outcome {
 async fn launches(cx: &mut Context, job: &JobStub) -> Result<PeriodicLaunches, Failure> {
     let namespace = [("namespace", job.namespace.as_str())];
     cx.client.get(&job_path(job, "/periodic"), &namespace).await
-}
-
-/// How the job ended, or how far it is, that was made for the latest time; none where that is not known any more.
-async fn last_result(
-    cx: &mut Context,
-    job: &JobStub,
-    launches: &PeriodicLaunches,
-) -> Result<Option<String>, Failure> {
-    let Some(id) = launches.last_launch_id.as_deref() else {
-        return Ok(None);
-    };
-    let query = [("namespace", job.namespace.as_str()), ("prefix", id)];
-    let found: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
-    let Some(child) = found.iter().find(|child| child.id == id) else {
-        return Ok(None);
-    };
-    let path = job_path(child, "/allocations");
-    let allocs: Vec<AllocStub> = cx.client.get(&path, &query[..1]).await?;
-    let result = result_of(child, &allocs);
-    Ok(result.map(|result| format!("{result} (job \"{id}\")")))
-}
-
-/// How a job that was launched ended, or how far it is. A failed allocation that was replaced decides nothing.
-fn result_of(child: &JobStub, allocs: &[AllocStub]) -> Option<&'static str> {
-    let mut last = allocs.iter().filter(|one| one.next_allocation.is_empty());
-    match child.status.as_str() {
-        "pending" => Some("not started yet"),
-        "running" => Some("running"),
-        "dead" if last.clone().any(|one| one.client_status == "failed") => Some("failed"),
-        "dead" if child.stop => Some("stopped"),
-        "dead" if !allocs.is_empty() && last.all(|one| one.client_status == "complete") => {
-            Some("succeeded")
-        }
-        _ => None,
-    }
 }
 
 /// What the clock made of a periodic job.
@@ -255,8 +218,8 @@ async fn children(
     Ok(0)
 }
 
-/// What stands above everything else; `result` is that of the last launch.
-fn head(job: &JobStub, launches: Option<&PeriodicLaunches>, result: Option<String>) -> String {
+/// What stands above everything else.
+fn head(job: &JobStub, launches: Option<&PeriodicLaunches>) -> String {
     let mut lines = vec![
         ("ID", job.id.clone()),
         ("Name", job.name.clone()),
@@ -276,7 +239,6 @@ fn head(job: &JobStub, launches: Option<&PeriodicLaunches>, result: Option<Strin
     if let Some(launches) = launches {
         lines.extend(launch_lines(job, launches));
     }
-    lines.extend(result.map(|result| ("Last Launch", result)));
     block(lines)
 }
 
@@ -294,6 +256,9 @@ fn launch_lines(job: &JobStub, launches: &PeriodicLaunches) -> Vec<(&'static str
     let mut lines = vec![("Next Periodic Launch", next)];
     if let (Some(time), Some(outcome)) = (&launches.last_time, &launches.last_outcome) {
         lines.push(("Last Periodic Time", format!("{time} ({outcome})")));
+    }
+    if let (Some(id), Some(result)) = (&launches.last_launch_id, &launches.last_result) {
+        lines.push(("Last Launch", format!("{result} (job \"{id}\")")));
     }
     lines
 }
@@ -354,6 +319,47 @@ async fn evaluations(cx: &mut Context, job: &JobStub, args: &JobStatusArgs) -> R
     Ok(())
 }
 
+/// When the first failed allocation of each group is replaced that waits for it.
+async fn replacements(
+    cx: &mut Context,
+    job: &JobStub,
+    allocs: &[AllocStub],
+    verbose: bool,
+) -> Result<(), Failure> {
+    let waiting = allocs.iter().filter(|it| !it.followup_eval_id.is_empty());
+    let waiting: Vec<&AllocStub> = waiting.collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let namespace = [("namespace", job.namespace.as_str())];
+    let path = job_path(job, "/evaluations");
+    let evals: Vec<EvaluationDto> = cx.client.get(&path, &namespace).await?;
+    let evals: BTreeMap<&str, &EvaluationDto> =
+        evals.iter().map(|eval| (eval.id.as_str(), eval)).collect();
+    // Of very many copies the first one says enough.
+    let mut first: BTreeMap<&str, &EvaluationDto> = BTreeMap::new();
+    for alloc in waiting {
+        let Some(eval) = evals.get(alloc.followup_eval_id.as_str()) else {
+            continue;
+        };
+        let known = first.entry(&alloc.task_group).or_insert(eval);
+        if times::parse(&eval.wait_until) < times::parse(&known.wait_until) {
+            *known = eval;
+        }
+    }
+    let row = |(group, eval): (&&str, &&EvaluationDto)| {
+        let time = eval_status::wait(eval)?;
+        Some([(*group).to_owned(), short(&eval.id, verbose), time])
+    };
+    let rows: Vec<_> = first.iter().filter_map(row).collect();
+    if !rows.is_empty() {
+        cx.screen.title("\nFuture Rescheduling Attempts")?;
+        let header = ["Task Group", "Eval ID", "Eval Time"];
+        cx.screen.print_line(&table(header, rows))?;
+    }
+    Ok(())
+}
+
 fn eval_table(evals: &[EvaluationDto], verbose: bool) -> String {
     let row = |eval: &EvaluationDto| {
         [
@@ -407,7 +413,6 @@ pub(super) fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{file, run};
-    use super::*;
     use crate::testing::{Rig, job};
 
     /// What the status of a job says that was launched once, and whose task ends so.
@@ -437,32 +442,5 @@ mod tests {
             let line = format!("Last Launch          = {result} (job \"cron/periodic-");
             assert!(out.contains(&line), "{line}: {out}");
         }
-    }
-
-    #[test]
-    fn result_of_a_launch_is_not_guessed() {
-        let child = |status: &str| JobStub {
-            status: status.to_owned(),
-            ..JobStub::default()
-        };
-        let alloc = |status: &str, next: &str| AllocStub {
-            client_status: status.to_owned(),
-            next_allocation: next.to_owned(),
-            ..AllocStub::default()
-        };
-        let dead = child("dead");
-        assert_eq!(result_of(&dead, &[]), None, "nothing is left of it");
-        let lost = [alloc("complete", ""), alloc("lost", "")];
-        assert_eq!(result_of(&dead, &lost), None, "nobody knows");
-        let again = [alloc("failed", "7d42c423"), alloc("complete", "")];
-        assert_eq!(result_of(&dead, &again), Some("succeeded"));
-        let both = [alloc("failed", ""), alloc("complete", "")];
-        assert_eq!(result_of(&dead, &both), Some("failed"));
-        let stopped = JobStub { stop: true, ..dead };
-        assert_eq!(
-            result_of(&stopped, &[alloc("complete", "")]),
-            Some("stopped")
-        );
-        assert_eq!(result_of(&child("pending"), &[]), Some("not started yet"));
     }
 }

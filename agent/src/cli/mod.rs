@@ -54,6 +54,7 @@ mod job_tag;
 mod job_validate;
 pub mod jobfile;
 mod keyring;
+mod left_out;
 mod lookup;
 mod man;
 mod monitor;

@@ -469,7 +469,26 @@ async fn agent_is_shown_as_single_server() {
     assert!(out.starts_with("Name "), "{out}");
     assert!(out.contains("  alive   true  "), "{out}");
     let (_, out, _) = run(&rig, &["agent-info"]).await;
-    assert!(out.starts_with("client\n  node_id = "), "{out}");
+    let (lines, counted) = (out.lines().collect::<Vec<_>>(), "  num_allocations = 1");
+    assert!(out.starts_with("client\n  known_servers = "), "{out}");
+    assert!(lines.contains(&counted), "{out}");
+    for section in ["core", "nomad", "runtime"] {
+        assert!(lines.contains(&section), "{out}");
+    }
+    for name in [
+        "node_id",
+        "leader",
+        "arch",
+        "cpu_count",
+        "threads",
+        "version",
+    ] {
+        assert!(out.contains(&format!("\n  {name} = ")), "{out}");
+    }
+    assert!(
+        !out.contains("heartbeat"),
+        "nobody is told that it lives: {out}"
+    );
     let (_, out, _) = run(&rig, &["eval", "list", "-job", "web"]).await;
     assert!(out.starts_with("ID "), "{out}");
     assert!(out.contains("job-register"), "{out}");

@@ -6,6 +6,7 @@ use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::node::Node;
 use serde_json::{Value, json};
 
+use super::agent_stats;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::Params;
@@ -17,14 +18,12 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const NOMAD_VERSION: &str = "2.0.5";
 
 pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
-    let shown = api.agent_handle.ask(|view| {
-        let running = view
-            .allocs()
-            .filter(|alloc| !alloc.record().finished)
-            .count();
-        (view.node().clone(), running, view.counters())
+    let settings = api.settings.clone();
+    let shown = api.agent_handle.ask(move |view| {
+        let stats = agent_stats::sections(view, &settings);
+        (view.node().clone(), stats)
     });
-    let (node, running, counters) = shown.await?;
+    let (node, stats) = shown.await?;
     let settings = &api.settings;
     let value = json!({
         "config": {
@@ -48,18 +47,7 @@ pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
             "TLSConfig": { "EnableHTTP": false, "EnableRPC": false },
         },
         "member": member(&node, settings),
-        "stats": {
-            "client": {
-                "node_id": node.id.to_string(),
-                "num_allocations": running.to_string(),
-            },
-            "core": {
-                "steps": counters.steps.to_string(),
-                "stale": counters.stale.to_string(),
-                "overdue": counters.overdue.to_string(),
-            },
-            "runtime": { "arch": std::env::consts::ARCH, "kernel.name": std::env::consts::OS },
-        },
+        "stats": stats,
     });
     answer::json(&params, &value)
 }

@@ -39,11 +39,11 @@ pub(super) async fn act(
     params: Params,
     request: Request,
 ) -> Answer {
-    if !matches!(action.as_str(), "restart" | "signal" | "gc") {
+    if !matches!(action.as_str(), "restart" | "signal") {
         return Err(stats::unknown_action(&id, &action));
     }
     let alloc: AllocId = uuid("alloc", &id)?;
-    let input = match action.as_str() {
+    let input: requests::Request = match action.as_str() {
         "restart" => {
             let asked: RestartRequest = body::decode_or_default(request).await?;
             restart(alloc, &asked.task_name, asked.all_tasks)?.into()
@@ -52,22 +52,36 @@ pub(super) async fn act(
             let asked = signal_request(request).await?;
             signal(alloc, &asked.task, asked.signal).into()
         }
-        "gc" => requests::Request::from(CollectAlloc { alloc }),
         _ => return Err(ApiError::not_found("resource not found")),
     };
     carry_out(&api.agent_handle, input).await?;
     answer::json(&params, &json!({ "Index": 0 }))
 }
 
-/// Removes what lies here of allocations that ended. That they were stays known, as jobs and evaluations do: those
-/// are for the whole system to collect.
+/// Removes what lies here of one allocation that ended.
+pub(super) async fn collect_alloc(State(api): State<Api>, Path(id): Path<String>) -> Answer {
+    let alloc: AllocId = uuid("alloc", &id)?;
+    carry_out(&api.agent_handle, CollectAlloc { alloc }).await?;
+    answer::empty()
+}
+
 pub(super) async fn collect(State(api): State<Api>) -> Answer {
-    let ended = api.agent_handle.ask(|view| {
+    collect_ended(&api.agent_handle).await?;
+    answer::empty()
+}
+
+/// Removes what lies here of allocations that ended. That they were stays known, as jobs and evaluations do: those
+/// are for the whole system to collect. What servers of a cluster placed stays until they drop it.
+///
+/// # Errors
+/// The core is gone.
+pub(crate) async fn collect_ended(agent_handle: &AgentHandle) -> Result<(), ApiError> {
+    let ended = agent_handle.ask(|view| {
         let records = view.allocs().map(|alloc| alloc.record());
         let ended = records.filter(|record| record.finished && !record.of_servers);
         ended.map(|record| record.id).collect::<Vec<_>>()
     });
-    let remove = |alloc| api.agent_handle.request(CollectAlloc { alloc });
+    let remove = |alloc| agent_handle.request(CollectAlloc { alloc });
     let mut replies = (stream::iter(ended.await?).map(remove)).buffer_unordered(AT_ONCE);
     while let Some(reply) = replies.next().await {
         match reply? {
@@ -76,7 +90,7 @@ pub(super) async fn collect(State(api): State<Api>) -> Answer {
             other => return Err(ApiError::unexpected(other)),
         }
     }
-    answer::empty()
+    Ok(())
 }
 
 /// Has the core do what is asked, which has no answer but that it is done.

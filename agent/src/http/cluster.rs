@@ -140,7 +140,7 @@ pub(super) async fn set_servers(State(api): State<Api>, params: Params) -> Answe
 }
 
 /// The name of the server that this agent is, as members have it.
-async fn server(api: &Api) -> Result<(String, String), ApiError> {
+pub(super) async fn server(api: &Api) -> Result<(String, String), ApiError> {
     let named = api.agent_handle.ask(|view| {
         let node = view.node();
         (

@@ -23,7 +23,7 @@ use crate::times;
 use drover_io_real::safe_open::{self, Found, Trouble};
 
 /// The most entries of one listing.
-const MAX_ENTRIES: usize = 10_000;
+pub(crate) const MOST_LISTED: usize = 10_000;
 /// Why nothing is done with a file that is not named.
 pub(super) const NO_PATH: &str = "must provide a file name";
 /// How much of a file is read at a time.
@@ -176,11 +176,14 @@ fn list_dir(dir: &OwnedFd, path: &str) -> Result<Vec<FileInfo>, Trouble> {
     let opened = found.open_dir()?;
     let entries = Dir::read_from(&opened).map_err(|errno| Trouble::Io(errno.to_string()))?;
     let mut list = Vec::new();
-    for entry in entries.take(MAX_ENTRIES) {
+    for entry in entries {
         let entry = entry.map_err(|errno| Trouble::Io(errno.to_string()))?;
         let name = entry.file_name();
         if name == c"." || name == c".." {
             continue;
+        }
+        if list.len() == MOST_LISTED {
+            break;
         }
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         // What vanished since is not listed.

@@ -107,7 +107,8 @@ impl Wanted {
             origin: match asked.origin {
                 "" | "start" => Origin::Start,
                 "end" => Origin::End,
-                _ => return Err(ApiError::bad("origin must be start or end")),
+                "now" => Origin::Now,
+                _ => return Err(ApiError::bad("origin must be start, end or now")),
             },
             offset: (asked.offset).ok_or_else(|| ApiError::bad("offset must be a number"))?,
             follow: asked.follow,

@@ -4,6 +4,7 @@ mod access;
 mod acl;
 pub mod actions;
 pub mod agent;
+mod agent_stats;
 mod allocations;
 mod answer;
 mod aside;

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
-use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
 use super::frames::{Form, HEARTBEAT, Piece};
 use super::params::Params;
+use super::{Api, cluster};
 use crate::agent_log::{AgentLog, Followed, Follower, Format};
 
 /// What of the log is to be read.
@@ -43,6 +43,9 @@ pub(super) async fn monitor(State(api): State<Api>, params: Params) -> Answer {
             "Cannot target node and server simultaneously",
         ));
     }
+    if let Some(server) = params.non_empty("server_id") {
+        known_server(&api, server).await?;
+    }
     params.caller.stream()?;
     let reader = Reader::new(&api.settings.log, level, asked);
     let stream = futures::stream::unfold(reader, |mut reader| async move {
@@ -56,6 +59,16 @@ pub(super) async fn monitor(State(api): State<Api>, params: Params) -> Answer {
     };
     (response.headers_mut()).insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
+}
+
+/// Whether a name is that of the one server here.
+async fn known_server(api: &Api, asked: &str) -> Result<(), ApiError> {
+    let (name, id) = cluster::server(api).await?;
+    if [name.as_str(), id.as_str(), "leader"].contains(&asked) {
+        return Ok(());
+    }
+    let words = format!("there is no server {asked:?}: the only one is {name}");
+    Err(ApiError::bad(words))
 }
 
 /// Follows the log from now on.

@@ -30,8 +30,7 @@ pub(super) async fn force(api: &Api, params: &Params, job: JobKey) -> Answer {
 /// `GET /v1/job/ID/periodic`, which Nomad has not: when it is launched next, and what became of its last time.
 pub(super) async fn launches(api: &Api, params: &Params, key: JobKey) -> Answer {
     of_record(api, params, key, "job not found", |view, record| {
-        let launches = view.periodic(&record.job.key()).unwrap_or_default();
-        Indexed::whole(view, PeriodicLaunches::of(&record.job, &launches))
+        Indexed::whole(view, PeriodicLaunches::of(view, &record.job))
     })
     .await
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use drover_core::model::job::Job;
 use drover_core::store::periodic::second_of;
 use drover_io_real::{clock, zones};
 use serde::Deserialize;
@@ -50,8 +51,11 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
     let planned = api.agent_handle.ask(move |view| {
         let now = clock::now();
         let node = Arc::new(NodeNames::of(view.node()));
-        let dry_run = view.dry_run(now, &wanted);
         let known = view.job(&wanted.key()).map(|record| record.job.clone());
+        let dry_run = match one_launch(&wanted, known.as_deref()) {
+            Some(launch) => view.dry_run(now, &launch),
+            None => view.dry_run(now, &wanted),
+        };
         let preempted = dry_run.preempts.iter();
         let preempted = preempted.filter_map(|id| view.shown_alloc(*id));
         let preempted = preempted
@@ -89,4 +93,15 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
         planned.diff = Some(diff);
     }
     answer::json(params, &planned)
+}
+
+/// What a job that runs nothing itself makes each time: whether that has a place is what a plan of it tells. None for
+/// other jobs, and for one that ran something itself until now, which will be stopped.
+fn one_launch(wanted: &Job, known: Option<&Job>) -> Option<Job> {
+    let ran_itself = known.is_some_and(|known| !known.is_template());
+    (wanted.is_template() && !ran_itself).then(|| Job {
+        periodic: None,
+        parameterized_job: None,
+        ..wanted.clone()
+    })
 }

@@ -138,11 +138,15 @@ impl Row for EvalRecords {
 fn description(view: View<'_>, eval: &Evaluation) -> &'static str {
     match eval.status {
         EvalStatus::Complete => "",
+        EvalStatus::Pending if eval.is_waiting() => "created for delayed rescheduling",
         EvalStatus::Pending if view.is_fingerprinted() => {
             "waits for what probes, drivers and plugins of this node report first"
         }
         EvalStatus::Pending => "waits for the first fingerprints of this node",
         EvalStatus::Blocked => "created to place remaining allocations",
+        EvalStatus::Canceled if eval.follow_up.is_some() => {
+            "the job was stopped, or another evaluation replaced the failed allocation"
+        }
         EvalStatus::Canceled => "the job was stopped, or a newer evaluation waits instead",
     }
 }

@@ -6,6 +6,7 @@ use axum::extract::{Path, Request, State};
 use drover_core::agent::requests::ScaleJob;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
+use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::scaling::{MAX_MESSAGE, MAX_META};
 use drover_core::model::value::Value;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{PolicyDto, ScaleStatus, register_answer};
+use super::dto::{PolicyDto, ScaleStatus, policy_id, register_answer};
 use super::errors::ApiError;
 use super::list;
 use super::params::Params;
@@ -107,10 +108,16 @@ pub(super) async fn scale(api: &Api, params: &Params, job: JobKey, request: Requ
     }
 }
 
-/// The policies of a job, while it is not stopped.
-pub(super) fn policies(record: &Arc<JobRecord>) -> impl Iterator<Item = PolicyDto> + '_ {
+/// The groups of a job that have policies, while it is not stopped.
+fn scalable(record: &Arc<JobRecord>) -> impl Iterator<Item = (&Arc<JobRecord>, &TaskGroup)> {
     let groups = record.job.task_groups.iter().filter(|_| !record.job.stop);
-    groups.filter_map(|group| PolicyDto::of(record, group))
+    let scalable = groups.filter(|group| group.scaling.is_some());
+    scalable.map(move |group| (record, group))
+}
+
+/// The ids of a job's policies.
+pub(super) fn policy_ids(record: &Arc<JobRecord>) -> impl Iterator<Item = String> + '_ {
+    scalable(record).map(|(record, group)| policy_id(&record.job, group))
 }
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -126,7 +133,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
             let of_kind = kind.as_ref().is_none_or(|kind| *kind == policy.kind);
             of_kind && asked.is_prefix_of(&policy.id)
         };
-        let found = jobs.flat_map(policies).filter(is_wanted);
+        let all = jobs.flat_map(scalable);
+        let all = all.filter_map(|(record, group)| PolicyDto::of(record, group));
+        let found = all.filter(is_wanted);
         Indexed::whole(view, found.collect::<Vec<_>>())
     })
     .await?;
@@ -141,7 +150,9 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
             let namespace = &record.job.namespace;
             asked.may(namespace, Capability::ReadScalingPolicy)
         });
-        let found = jobs.flat_map(policies).find(|one| one.id == id);
+        let mut all = jobs.flat_map(scalable);
+        let found = all.find(|(record, group)| policy_id(&record.job, group) == id);
+        let found = found.and_then(|(record, group)| PolicyDto::of(record, group));
         Indexed::whole(view, found)
     })
     .await?;

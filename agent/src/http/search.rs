@@ -160,9 +160,7 @@ impl Known {
                 .filter(|it| scope.includes(&it.job.namespace, Capability::ReadJob)))
             .map(|deployment| deployment.id.to_string())
             .collect(),
-            policies: (scalable.flat_map(scale::policies))
-                .map(|policy| policy.id)
-                .collect(),
+            policies: scalable.flat_map(scale::policy_ids).collect(),
             pools: (cluster::POOLS.iter().map(|(name, _)| *name))
                 .filter(|name| {
                     let rights = scope.principal.rights();

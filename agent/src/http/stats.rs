@@ -154,7 +154,7 @@ pub(crate) async fn measure_host(
 
 /// An action of an allocation that nobody has, or that only others have.
 pub(super) fn unknown_action(id: &str, action: &str) -> ApiError {
-    if matches!(action, "restart" | "signal" | "gc" | "stats" | "exec") {
+    if matches!(action, "restart" | "signal" | "stats" | "exec") {
         return ApiError::method();
     }
     let path = format!("/v1/client/allocation/{id}/{action}");

@@ -134,7 +134,7 @@ struct Wanted {
 
 impl Wanted {
     fn takes(&self, params: &Params, job: &Job) -> bool {
-        let parent = parent(job);
+        let parent = job.parent_key();
         if self.named.is_empty() {
             return params.includes(&job.namespace, Capability::ReadJob)
                 && (self.children || parent.is_none());
@@ -143,16 +143,6 @@ impl Wanted {
         params.may(&job.namespace, Capability::ReadJob)
             && (self.named.contains(&job.key()) || parent.as_ref().is_some_and(is_child))
     }
-}
-
-/// The job that a job was made of.
-fn parent(job: &Job) -> Option<JobKey> {
-    let namespace = job.namespace.as_str().into();
-    let id = Some(job.parent_id.as_str()).filter(|id| !id.is_empty())?;
-    Some(JobKey {
-        namespace,
-        id: id.into(),
-    })
 }
 
 /// Of all jobs, or of those that begin with a prefix.
@@ -207,19 +197,11 @@ async fn of(api: &Api, params: Params, wanted: Wanted) -> Answer {
 /// What overviews of jobs show of the rest of the state, looked up once for all of them.
 struct Around<'a> {
     node: Arc<NodeNames>,
-    children: BTreeMap<JobKey, Vec<&'static str>>,
     latest: BTreeMap<&'a JobKey, &'a Deployment>,
 }
 
 impl<'a> Around<'a> {
     fn of(view: View<'a>) -> Around<'a> {
-        let mut children: BTreeMap<JobKey, Vec<&'static str>> = BTreeMap::new();
-        for job in view.jobs().map(|record| &record.job) {
-            if let Some(parent) = parent(job) {
-                let status = view.job_status(&job.key());
-                children.entry(parent).or_default().push(status);
-            }
-        }
         let mut latest: BTreeMap<&JobKey, &Deployment> = BTreeMap::new();
         for deployment in view.deployments() {
             let known = latest.entry(&deployment.job).or_insert(deployment);
@@ -229,7 +211,6 @@ impl<'a> Around<'a> {
         }
         Around {
             node: Arc::new(NodeNames::of(view.node())),
-            children,
             latest,
         }
     }
@@ -237,7 +218,11 @@ impl<'a> Around<'a> {
     fn look_at(&self, view: View<'_>, record: &Arc<JobRecord>) -> StatusRecords {
         let key = record.job.key();
         let makes_jobs = record.job.is_template();
-        let children = || self.children.get(&key).cloned().unwrap_or_default();
+        let children = || {
+            let children = view.children_of(&key);
+            let statuses = children.map(|child| view.job_status(&child.job.key()));
+            statuses.collect()
+        };
         let allocs = view.shown_allocs_of(&key);
         let latest = self.latest.get(&key);
         StatusRecords {

@@ -323,16 +323,12 @@ async fn ended_alloc_is_collected_on_request() {
     assert_eq!(status, 500);
     assert!(why.contains("not terminal"), "{why}");
     let ended = allocs(&rig, "calc").await[0].id.clone();
-    rig.client
-        .change::<Value>(Method::PUT, &gc(&ended), &[], None)
-        .await
-        .unwrap();
-    assert_collected(&rig, &ended).await;
-    // Asked again it is collected already.
-    rig.client
-        .change::<Value>(Method::PUT, &gc(&ended), &[], None)
-        .await
-        .unwrap();
+    // Nomad's clients ask by GET. Asked again it is collected already.
+    for method in [Method::GET, Method::PUT, Method::POST, Method::GET] {
+        let answer = failure(&rig, method, &gc(&ended), "").await;
+        assert_eq!(answer, (200, String::new()));
+        assert_collected(&rig, &ended).await;
+    }
 }
 
 /// Its directory is gone, and its record is still shown.

@@ -72,7 +72,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         let wanted = stubs.filter(|stub| {
             let is = |name: &str, value: &str| asked.non_empty(name).is_none_or(|it| it == value);
             asked.includes(&stub.namespace, Capability::HostVolumeRead)
-                && stub.id.starts_with(asked.prefix())
+                && (stub.id.starts_with(asked.prefix()) || stub.name.starts_with(asked.prefix()))
                 && is("node_id", &stub.node_id)
                 && is("node_pool", &stub.node_pool)
         });
@@ -80,6 +80,12 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     })
     .await?;
     list::list(params, seen, |stub| stub.id.clone(), VolumeStub::clone).await
+}
+
+/// What groups hold volumes for themselves: none, since a name means one volume here, sticky or not.
+pub(super) async fn claims(State(api): State<Api>, params: Params) -> Answer {
+    let index = api.agent_handle.ask(|view| view.index()).await?;
+    answer::read(&params, index, &Vec::<Value>::new())
 }
 
 pub(super) async fn create(State(api): State<Api>, params: Params, request: Request) -> Answer {

@@ -41,7 +41,7 @@ pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanatio
 pub use input::Input;
 pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, ServersWait, TaskWait, Wait};
-pub use periodic::{ON_TIME, PeriodicView};
+pub use periodic::{LaunchResult, ON_TIME, PeriodicView};
 pub use plugins::{Condition, Listened};
 pub use services::{Registration, choose};
 pub use shown::{ShownAlloc, ShownKey};

@@ -159,6 +159,11 @@ impl<'a> View<'a> {
         self.agent.local.jobs.get(key)
     }
 
+    /// The jobs that were made of this one, by name.
+    pub fn children_of(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<JobRecord>> + use<'a> {
+        self.agent.children_by_name(key)
+    }
+
     /// What a version of a job was made from, if somebody handed that in.
     pub fn submission(self, key: &JobKey, version: u64) -> Option<&'a Arc<Submission>> {
         let submissions = &self.agent.local.submissions;
@@ -443,6 +448,11 @@ impl<'a> View<'a> {
     /// One evaluation.
     pub fn eval(self, id: EvalId) -> Option<&'a Arc<Evaluation>> {
         self.agent.local.evals.get(&id)
+    }
+
+    /// The evaluation that waits until a failed allocation is replaced, or plans that.
+    pub fn follow_up(self, failed: &AllocRecord) -> Option<EvalId> {
+        self.agent.local.follow_up(&failed.job, failed.id)
     }
 
     /// Every roll-out that is kept, by id.

@@ -16,7 +16,7 @@ use crate::store::namespace::NamespaceRecord;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Timestamp};
 
-/// How many evaluations are kept of each job for people.
+/// How many evaluations are kept of each job for people, besides those of which a plan is still to be made.
 pub const KEPT_EVALS: usize = 10;
 
 /// What this node was asked to run.
@@ -29,8 +29,11 @@ pub struct Local {
     /// Which allocations belong to which job.
     #[serde(with = "crate::pairs")]
     pub allocs: BTreeMap<JobKey, BTreeSet<AllocId>>,
-    /// Evaluations, the latest of each job.
+    /// Evaluations: of each job those that are open, and the latest of the others.
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
+    /// Those that do not wait for the replacement of a failed allocation, of each job the oldest first.
+    #[serde(with = "crate::pairs")]
+    pub evals_of: BTreeMap<JobKey, BTreeSet<(u64, EvalId)>>,
     /// Roll-outs.
     pub deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
     /// Jobs that have to be looked at, the most important first: a place that comes free is not
@@ -41,9 +44,12 @@ pub struct Local {
     pub blocked: BTreeMap<JobKey, Vec<(String, PlacementFailure)>>,
     /// Jobs whose placement depends on something that has yet to be heard of this machine.
     pub unknown: BTreeSet<JobKey>,
-    /// The evaluations for which a plan is still to be made.
+    /// The evaluations of which the next plan decides.
     #[serde(with = "crate::pairs")]
     pub open_evals: BTreeMap<JobKey, BTreeSet<EvalId>>,
+    /// The evaluations that wait until failed allocations are replaced, or plan that now, by allocation.
+    #[serde(with = "crate::pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub follow_ups: BTreeMap<JobKey, BTreeMap<AllocId, EvalId>>,
     /// When failed allocations are replaced, by the boot clock: decided when their end was first
     /// seen in this life of the agent.
     #[serde(with = "crate::pairs")]
@@ -116,20 +122,45 @@ impl Local {
 
     /// An evaluation is new, or changed.
     pub fn insert_eval(&mut self, eval: Arc<Evaluation>) {
-        if eval.status.is_open() {
+        self.close_eval(&eval);
+        if !eval.is_waiting() {
+            let of_job = self.evals_of.entry(eval.job.clone()).or_default();
+            of_job.insert((eval.create_index, eval.id));
+        }
+        if eval.awaits_plan() {
             let open = self.open_evals.entry(eval.job.clone()).or_default();
             open.insert(eval.id);
-        } else {
-            self.close_eval(&eval);
+        }
+        if let Some(follow_up) = eval.follow_up.as_ref().filter(|_| eval.status.is_open()) {
+            let of_job = self.follow_ups.entry(eval.job.clone()).or_default();
+            of_job.insert(follow_up.alloc, eval.id);
         }
         self.evals.insert(eval.id, eval);
     }
 
     /// An evaluation is forgotten.
     pub fn remove_eval(&mut self, id: EvalId) {
-        if let Some(eval) = self.evals.remove(&id) {
-            self.close_eval(&eval);
+        let Some(eval) = self.evals.remove(&id) else {
+            return;
+        };
+        self.close_eval(&eval);
+        if let Some(of_job) = self.evals_of.get_mut(&eval.job) {
+            of_job.remove(&(eval.create_index, eval.id));
+            if of_job.is_empty() {
+                self.evals_of.remove(&eval.job);
+            }
         }
+    }
+
+    /// The evaluations of a job that do not wait for a time, the latest first.
+    pub fn latest_evals(&self, job: &JobKey) -> impl Iterator<Item = &Arc<Evaluation>> {
+        let of_job = self.evals_of.get(job).into_iter().flatten().rev();
+        of_job.filter_map(|(_, id)| self.evals.get(id))
+    }
+
+    /// The evaluation that follows on the failure of an allocation, while it is open.
+    pub fn follow_up(&self, job: &JobKey, alloc: AllocId) -> Option<EvalId> {
+        self.follow_ups.get(job)?.get(&alloc).copied()
     }
 
     fn close_eval(&mut self, eval: &Evaluation) {
@@ -137,6 +168,17 @@ impl Local {
             open.remove(&eval.id);
             if open.is_empty() {
                 self.open_evals.remove(&eval.job);
+            }
+        }
+        let Some(alloc) = eval.follow_up.as_ref().map(|it| it.alloc) else {
+            return;
+        };
+        if let Some(of_job) = self.follow_ups.get_mut(&eval.job) {
+            if of_job.get(&alloc) == Some(&eval.id) {
+                of_job.remove(&alloc);
+            }
+            if of_job.is_empty() {
+                self.follow_ups.remove(&eval.job);
             }
         }
     }

@@ -140,7 +140,7 @@ fn fill_policies(group: &mut TaskGroup, job: &Inherited) {
 }
 
 /// How copies leave a node that is drained, unless somebody says otherwise.
-fn default_migrate() -> [(&'static str, Value); 4] {
+pub fn default_migrate() -> [(&'static str, Value); 4] {
     [
         ("MaxParallel", Value::Int(1)),
         ("HealthCheck", Value::from("checks")),

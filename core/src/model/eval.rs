@@ -64,7 +64,7 @@ pub enum EvalStatus {
     Pending,
     /// It waits for what an earlier one could not place.
     Blocked,
-    /// It waits no longer: its job was stopped, or a newer one waits instead.
+    /// It waits no longer: its job was stopped, a newer one waits instead, or another one replaced what failed.
     Canceled,
 }
 
@@ -88,6 +88,17 @@ impl EvalStatus {
     }
 }
 
+/// The replacement of a failed allocation that had to wait.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FollowUp {
+    /// What failed.
+    pub alloc: AllocId,
+    /// When it is due.
+    pub wait_until: Timestamp,
+    /// Whether that is still to come. (It is no status of its own: the version before would not read it.)
+    pub waits: bool,
+}
+
 /// One consideration of a job: pending until a plan was made with a node that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evaluation {
@@ -109,13 +120,28 @@ pub struct Evaluation {
     /// The blocked evaluation that waits for what this one could not place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_eval: Option<EvalId>,
-    /// The evaluation whose failed groups a blocked one waits for.
+    /// The evaluation whose failed groups a blocked one waits for, or that made what failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_eval: Option<EvalId>,
+    /// What it waits for, or did, where it follows on the failure of an allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<FollowUp>,
     /// The state's index when it was made.
     pub create_index: u64,
     /// The state's index of its last change.
     pub modify_index: u64,
+}
+
+impl Evaluation {
+    /// Whether it waits for the time at which a failed allocation is replaced.
+    pub fn is_waiting(&self) -> bool {
+        self.status == EvalStatus::Pending && self.follow_up.as_ref().is_some_and(|it| it.waits)
+    }
+
+    /// Whether the next plan of its job decides what becomes of it.
+    pub fn awaits_plan(&self) -> bool {
+        self.status.is_open() && !self.is_waiting()
+    }
 }
 
 /// How far a roll-out is.

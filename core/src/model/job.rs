@@ -217,6 +217,14 @@ impl Job {
         Some(self.parent_id.as_str()).filter(|id| !id.is_empty())
     }
 
+    /// The full name of the job that it was made of.
+    pub fn parent_key(&self) -> Option<JobKey> {
+        Some(JobKey {
+            namespace: self.namespace.as_str().into(),
+            id: self.parent()?.into(),
+        })
+    }
+
     /// The id by which others know it: jobs that are made of one job are that job to them.
     pub fn known_as(&self) -> &str {
         self.parent().unwrap_or(&self.id)

@@ -91,6 +91,7 @@ impl World {
             failed_groups: Vec::new(),
             blocked_eval: None,
             previous_eval: None,
+            follow_up: None,
             create_index: u64::try_from(id).unwrap_or(0),
             modify_index: 0,
         });

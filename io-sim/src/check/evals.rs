@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{EvalId, GroupName, JobKey};
-use drover_core::model::alloc::DesiredStatus;
-use drover_core::model::eval::{EvalStatus, Evaluation};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::eval::{EvalStatus, Evaluation, FollowUp};
 use drover_core::store::record::JobRecord;
 
 use super::canaries::stands;
@@ -46,13 +46,16 @@ impl Checker {
         self.evals.index = index;
         let known = view.is_fingerprinted() && !view.machine().awaits_first_report();
         for eval in view.evals() {
-            let pending = eval.status == EvalStatus::Pending;
+            let pending = eval.status == EvalStatus::Pending && !eval.is_waiting();
             self.sometimes(Property::SometimesEvaluationIsPending, pending);
             self.holds(
                 Property::EvaluationCompletesAfterFirstFingerprint,
                 !(pending && known),
                 || format!("{eval:?}"),
             )?;
+            if let Some(follow_up) = &eval.follow_up {
+                self.waiting_evaluation_is_of_use(agent, eval, follow_up)?;
+            }
             if !eval.status.is_open() && self.evals.closed.insert(eval.id) {
                 self.evaluation_reports_plan_result(view, eval)?;
             }
@@ -72,6 +75,9 @@ impl Checker {
         };
         let mut newer = view.evals().filter(|other| other.job == eval.job);
         if eval.status == EvalStatus::Canceled {
+            if eval.follow_up.is_some() {
+                return Ok(());
+            }
             let waits = newer.any(|other| other.create_index > eval.create_index);
             return self.holds(property, waits, || format!("nothing waits for {eval:?}"));
         }
@@ -92,6 +98,42 @@ impl Checker {
             })?;
         }
         Ok(())
+    }
+
+    /// An evaluation waits for the replacement of what failed and is still to be replaced; one that is canceled is for
+    /// nothing of that kind.
+    fn waiting_evaluation_is_of_use(
+        &mut self,
+        agent: &Agent,
+        eval: &Evaluation,
+        follow_up: &FollowUp,
+    ) -> Verdict {
+        let property = Property::DelayedReplacementHasOneWaitingEvaluation;
+        let view = agent.view();
+        let failed = view.alloc(follow_up.alloc);
+        let stops = view.job(&eval.job).is_none_or(|job| job.job.stop);
+        let is_open = failed.is_some_and(|alloc| {
+            let record = alloc.record();
+            let failed = record.status == ClientStatus::Failed && record.next.is_none();
+            failed && record.desired == DesiredStatus::Run && !stops
+        });
+        let (holds, words) = match eval.status {
+            // Before the first fingerprints nothing is planned.
+            EvalStatus::Pending if eval.is_waiting() && view.is_fingerprinted() => {
+                let is_only = failed.and_then(|it| view.follow_up(it.record())) == Some(eval.id);
+                (is_open && is_only, "waits for nothing")
+            }
+            EvalStatus::Canceled if !self.evals.closed.contains(&eval.id) => {
+                self.sometimes(Property::SometimesWaitingEvaluationIsCanceled, true);
+                let still = failed.and_then(|alloc| self.replacement_to_come(agent, alloc));
+                (still.is_none(), "is canceled, and waits")
+            }
+            EvalStatus::Pending
+            | EvalStatus::Blocked
+            | EvalStatus::Complete
+            | EvalStatus::Canceled => (true, ""),
+        };
+        self.holds(property, holds, || format!("{eval:?} {words}"))
     }
 
     fn unplaced_group_has_one_blocked_evaluation(

@@ -442,6 +442,10 @@ properties! {
     /// otherwise.
     UnplacedGroupHasOneBlockedEvaluation: "unplaced_group_has_one_blocked_evaluation", [P27 P15], Always;
 
+    /// While a failed allocation waits for its replacement, one evaluation waits with it, and no longer. If it places the
+    /// replacement, that is of this evaluation.
+    DelayedReplacementHasOneWaitingEvaluation: "delayed_replacement_has_one_waiting_evaluation", [P27 P11], Always;
+
     /// Registering a job does at once what a dry run just before it says; where that ends nothing, it does
     /// nothing else.
     DryRunForetellsRegistration: "dry_run_foretells_registration", [P27 P3], Always;
@@ -769,6 +773,8 @@ properties! {
     SometimesTokenSignalsTask: "sometimes_token_signals_task", [P29], Sometimes;
     /// A failed allocation is rescheduled by its policy.
     SometimesFailedAllocIsRescheduled: "sometimes_failed_alloc_is_rescheduled", [P3], Sometimes;
+    /// An evaluation that waits for the replacement of a failed allocation is canceled.
+    SometimesWaitingEvaluationIsCanceled: "sometimes_waiting_evaluation_is_canceled", [P27], Sometimes;
     /// An allocation is updated in place.
     SometimesAllocIsUpdatedInPlace: "sometimes_alloc_is_updated_in_place", [P3], Sometimes;
     /// A rolling update waits for a copy that is not yet healthy.

@@ -3,11 +3,13 @@
 //! How many there were is counted here, from allocation to allocation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drover_core::agent::{Agent, JobWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::eval::{EvalStatus, Evaluation};
 use drover_core::time::{Span, Timestamp};
 
 use super::canaries::stands;
@@ -113,9 +115,12 @@ impl Checker {
     }
 
     /// Whether a failed allocation is to be replaced some day as its job file says, and the pause before that.
-    fn replacement_to_come(&self, agent: &Agent, alloc: &AllocRunner) -> Option<Span> {
+    pub(super) fn replacement_to_come(&self, agent: &Agent, alloc: &AllocRunner) -> Option<Span> {
         let (record, view) = (alloc.record(), agent.view());
         let job = view.job(&record.job)?;
+        if record.status != ClientStatus::Failed || record.desired != DesiredStatus::Run {
+            return None;
+        }
         let known = self.replacing.failed.get(&record.id)?;
         let rules = self.replacement_rules(alloc)?;
         let current = job.job.version == record.job_version && !job.job.stop;
@@ -187,6 +192,71 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// A failed allocation whose time has not come has an evaluation that waits for it.
+    pub(super) fn delayed_replacements_have_evaluations(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
+        let view = agent.view();
+        // Before the first fingerprints nothing is planned.
+        let plans = view.is_fingerprinted() && !self.leaving && !view.stopped();
+        if self.replacing.failed.is_empty() || !plans {
+            return Ok(());
+        }
+        let failed: Vec<AllocId> = self.replacing.failed.keys().copied().collect();
+        for alloc in failed.iter().filter_map(|id| view.alloc(*id)) {
+            let (record, known) = (
+                alloc.record(),
+                self.replacing.failed.get(&alloc.record().id),
+            );
+            let (Some(pause), Some(known)) = (self.replacement_to_come(agent, alloc), known) else {
+                continue;
+            };
+            let over = world.elapsed().0 >= known.first.0.saturating_add(pause.0);
+            if over || known.wall_jumps != world.wall_jumps {
+                continue;
+            }
+            let eval = view.follow_up(record).and_then(|id| view.eval(id));
+            let waits = eval.is_some_and(|eval| eval.is_waiting());
+            let property = Property::DelayedReplacementHasOneWaitingEvaluation;
+            self.holds(property, waits, || {
+                format!("{} waits for its replacement, and {eval:?}", record.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What replaces an allocation that failed a while ago is of the evaluation that waited for that, if this placed it,
+    /// and of none that waited for another.
+    pub(super) fn replacement_is_of_waiting_evaluation(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+        replaced: &AllocRunner,
+    ) -> Verdict {
+        let (view, record) = (agent.view(), alloc.record());
+        let own = |eval: &Evaluation| {
+            let failed = eval.follow_up.as_ref().map(|it| it.alloc);
+            failed == Some(replaced.record().id)
+        };
+        let placed = |eval: &&Arc<Evaluation>| {
+            let complete = eval.status == EvalStatus::Complete && eval.failed_groups.is_empty();
+            complete && own(eval)
+        };
+        let placed = view.evals().find(placed);
+        let made_by = view.eval(record.eval);
+        let others = made_by.filter(|eval| eval.follow_up.is_some() && !own(eval));
+        let holds = match placed {
+            Some(eval) => eval.id == record.eval,
+            None => others.is_none(),
+        };
+        let property = Property::DelayedReplacementHasOneWaitingEvaluation;
+        self.holds(property, holds, || {
+            format!("{} is of {made_by:?}, not of {placed:?}", record.name)
+        })
     }
 
     /// At rest a failed allocation was replaced, or its job waits for that, as long as its job file allows it.

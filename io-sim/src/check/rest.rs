@@ -384,7 +384,8 @@ impl Checker {
             format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}, texts {texts}, placements {placements}")
         })?;
         for (key, job) in &saved.jobs {
-            let evals = saved.evals.values().filter(|eval| eval.job == *key).count();
+            let evals = saved.evals.values().filter(|eval| eval.job == *key);
+            let evals = evals.filter(|eval| !eval.status.is_open()).count();
             let rollouts = saved.deployments.values();
             let rollouts = rollouts.filter(|one| one.job == *key).count();
             let versions = job.versions.len() + 1;

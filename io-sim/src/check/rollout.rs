@@ -72,6 +72,7 @@ impl Checker {
         if renewal {
             self.rolling_update_stays_within_max_parallel(agent, alloc)
         } else {
+            self.replacement_is_of_waiting_evaluation(agent, alloc, replaced)?;
             self.reschedules_stay_within_policy(world, alloc, replaced)
         }
     }

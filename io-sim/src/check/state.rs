@@ -71,6 +71,7 @@ impl Checker {
         self.probe_device_situations(agent);
         self.waiting_alloc_is_in_pending(agent)?;
         self.replacements_are_not_too_late(world, agent)?;
+        self.delayed_replacements_have_evaluations(world, agent)?;
         self.view_matches_world(agent)?;
         self.agent_self_audit_finds_nothing(agent)?;
         self.no_progress_needs_another_input(world, agent)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use drover_core::agent::Input;
-use drover_core::agent::requests::{CollectAlloc, CollectGarbage};
+use drover_core::agent::requests::CollectAlloc;
 use drover_core::ids::TaskName;
 use drover_core::input::ServerInput;
 use drover_rpc::msgpack::{Time, Value};
@@ -88,7 +88,7 @@ impl Inbound {
         &self,
         _: AllocationsGarbageCollectAll,
     ) -> Answered<WriteReply> {
-        client::carry_out(&self.agent_handle, CollectGarbage).await?;
+        client::collect_ended(&self.agent_handle).await?;
         Ok(WriteReply::default())
     }
 

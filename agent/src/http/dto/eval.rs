@@ -36,6 +36,9 @@ pub struct EvaluationDto {
     pub status: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status_description: String,
+    /// Until when it waits, or did, for the replacement of a failed allocation.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub wait_until: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub previous_eval: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -153,6 +156,9 @@ impl EvaluationDto {
             deployment_id: deployment.map(|id| id.to_string()).unwrap_or_default(),
             status: eval.status.as_str().to_owned(),
             status_description: records.description.to_owned(),
+            wait_until: (eval.follow_up.as_ref())
+                .map(|it| times::to_nanos(it.wait_until))
+                .unwrap_or_default(),
             previous_eval: eval
                 .previous_eval
                 .map(|id| id.to_string())

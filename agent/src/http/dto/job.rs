@@ -226,8 +226,7 @@ fn children(view: View<'_>, job: &Job) -> Children {
     if !job.is_template() {
         return children;
     }
-    let is_child = |child: &Job| child.parent_id == job.id && child.namespace == job.namespace;
-    for child in view.jobs().filter(|child| is_child(&child.job)) {
+    for child in view.children_of(&job.key()) {
         match view.job_status(&child.job.key()) {
             "pending" => children.pending += 1,
             "running" => children.running += 1,

@@ -62,6 +62,7 @@ pub use resources::{
     AllocatedResources, AssignedPort, CpuResources, DeviceResource, MemoryResources, NetworkPort,
     NetworkResource, OldResources, SharedResources, TaskResources,
 };
+pub(super) use scale::policy_id;
 pub use scale::{PolicyDto, ScaleStatus, ScalingEventDto};
 pub use service::ServiceInstance;
 pub use stats::{

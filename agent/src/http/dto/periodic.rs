@@ -1,6 +1,7 @@
 //! Launches of periodic jobs.
 
-use drover_core::agent::PeriodicView;
+use drover_core::agent::View;
+use drover_core::ids::JobKey;
 use drover_core::model::job::Job;
 use drover_core::model::periodic::launch_id;
 use drover_core::store::periodic::{Outcome, moment_of};
@@ -34,18 +35,29 @@ pub struct PeriodicLaunches {
     /// The job that was made for it, if one was.
     #[serde(rename = "LastLaunchID")]
     pub last_launch_id: Option<String>,
+    /// How far that job is, or how it ended, in words; none where it is not there any more.
+    pub last_result: Option<String>,
 }
 
 impl PeriodicLaunches {
-    pub(in crate::http) fn of(job: &Job, launches: &PeriodicView<'_>) -> PeriodicLaunches {
+    pub(in crate::http) fn of(view: View<'_>, job: &Job) -> PeriodicLaunches {
+        let launches = view.periodic(&job.key()).unwrap_or_default();
         let last = launches.last;
         let launched = last.filter(|last| last.outcome == Outcome::Launched);
+        let launch = launched.map(|last| launch_id(&job.id, last.time));
+        let result = launch.as_deref().and_then(|id| {
+            view.launch_result(&JobKey {
+                id: id.into(),
+                ..job.key()
+            })
+        });
         PeriodicLaunches {
             next_launch: launches.next.map(times::to_seconds),
             awaits_time_zone: launches.awaits_zone.map(str::to_owned),
             last_time: last.map(|last| times::to_seconds(moment_of(last.time))),
             last_outcome: last.map(|last| last.outcome.as_str().to_owned()),
-            last_launch_id: launched.map(|last| launch_id(&job.id, last.time)),
+            last_result: result.map(|result| result.as_str().to_owned()),
+            last_launch_id: launch,
         }
     }
 }

@@ -7,6 +7,7 @@ use drover_core::agent::View;
 use drover_core::fnv::fnv1a;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::group::TaskGroup;
+use drover_core::model::job::Job;
 use drover_core::model::scaling::ScalingEvent;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use serde::{Deserialize, Serialize};
@@ -135,9 +136,7 @@ impl PolicyDto {
         let job = &record.job;
         // Since when it has been as it is, and since when there has been one.
         let versions = || record.newest_first();
-        let of_version = |job: &drover_core::model::job::Job| {
-            job.group(&group.name).and_then(|one| one.scaling.clone())
-        };
+        let of_version = |job: &Job| job.group(&group.name).and_then(|one| one.scaling.clone());
         let same = versions().take_while(|job| of_version(job).as_ref() == Some(scaling));
         let some = versions().take_while(|job| of_version(job).is_some());
         let since = |index: Option<u64>| index.unwrap_or(job.job_modify_index);
@@ -147,7 +146,7 @@ impl PolicyDto {
             ("Group", &group.name),
         ];
         Some(PolicyDto {
-            id: policy_id(&job.namespace, &job.id, &group.name, job.create_index),
+            id: policy_id(job, group),
             enabled: scaling.enabled,
             kind: scaling.kind.clone(),
             target: target
@@ -175,8 +174,9 @@ impl PolicyDto {
 }
 
 /// The id of the policy of a group: always the same for the same group of the same job.
-pub(super) fn policy_id(namespace: &str, job: &str, group: &str, created: u64) -> String {
-    let name = format!("{namespace}\0{job}\0{group}\0{created}");
+pub(in crate::http) fn policy_id(job: &Job, group: &TaskGroup) -> String {
+    let (namespace, created) = (&job.namespace, job.create_index);
+    let name = format!("{namespace}\0{}\0{}\0{created}", job.id, group.name);
     let high = fnv1a(name.as_bytes());
     let low = fnv1a(format!("policy\0{name}").as_bytes());
     let bits = (u128::from(high) << 64) | u128::from(low);

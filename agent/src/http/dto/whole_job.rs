@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use drover_core::model::canonical::default_migrate;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use serde_json::{Map, Value, json};
@@ -40,10 +41,9 @@ static RESOURCES: LazyLock<Fields> = LazyLock::new(|| {
 
 /// How a service leaves a node that is drained.
 static MIGRATE: LazyLock<Fields> = LazyLock::new(|| {
-    fields(json!({
-        "HealthCheck": "checks", "HealthyDeadline": 300_000_000_000_u64, "MaxParallel": 1,
-        "MinHealthyTime": 10_000_000_000_u64,
-    }))
+    let defaults = default_migrate().into_iter();
+    let defaults = defaults.map(|(name, value)| (name.to_owned(), json!(value)));
+    defaults.collect()
 });
 
 fn fields(value: Value) -> Fields {
@@ -67,7 +67,7 @@ fn complete_group(job: &Job, group: &TaskGroup, shown: &mut Fields) {
     complete_services(&job.namespace, "", shown);
     if let Some(Value::Object(scaling)) = shown.get_mut("Scaling") {
         let more = json!({
-            "ID": policy_id(&job.namespace, &job.id, &group.name, job.create_index),
+            "ID": policy_id(job, group),
             "Target": { "Namespace": job.namespace, "Job": job.id, "Group": group.name },
             "CreateIndex": job.create_index,
             "ModifyIndex": job.job_modify_index,

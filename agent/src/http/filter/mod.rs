@@ -65,9 +65,16 @@ rows!(
     NamespaceDto,
     PolicyDto,
     ServiceInstance,
-    VariableStub,
     VolumeStub
 );
+
+/// Nomad's programs name what a list shows of a variable as it is kept there.
+impl Row for VariableStub {
+    fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
+        let kept = path.first().is_some_and(|name| name == "VariableMetadata");
+        pick_below(self, path, usize::from(kept))
+    }
+}
 
 #[cfg(test)]
 rows!(&str, tests::Object);

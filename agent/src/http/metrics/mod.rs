@@ -31,7 +31,7 @@ use bytes::Bytes;
 use drover_io_real::timing::Timing;
 
 use super::Api;
-use super::answer::Answer;
+use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::Params;
 use super::response_cache::About;
@@ -113,12 +113,16 @@ pub(super) async fn metrics(State(api): State<Api>, params: Params) -> Answer {
         );
         return Err(ApiError::new(status, words));
     }
+    let pretty = params.pretty && !text;
     let about = About::Metrics(text);
-    if let Some(response_cache) = api.measures.response_cache().get(about, 0) {
+    if let (false, Some(response_cache)) = (pretty, api.measures.response_cache().get(about, 0)) {
         return Ok(response(text, response_cache));
     }
     let mut gathered = gather::gather(&api).await?;
     gathered.retain(&telemetry.filter);
+    if pretty {
+        return answer::json(&params, &json::shape(&gathered, times::now()));
+    }
     let encoded = match text {
         true => Bytes::from(text::text(&gathered)),
         false => stats::encode(&json::shape(&gathered, times::now()))?,

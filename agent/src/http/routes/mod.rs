@@ -156,10 +156,17 @@ fn allocations_and_files(routes: Routes) -> Routes {
             Need::Alloc(&[AllocExec]),
             get(port_forward::forward),
         )
+        .acting(
+            "/v1/client/allocation/{id}/gc",
+            Need::Alloc(&[SubmitJob]),
+            get(client::collect_alloc)
+                .put(client::collect_alloc)
+                .post(client::collect_alloc),
+        )
         .route(
             "/v1/client/allocation/{id}/{action}",
             READ_ALLOC,
-            Need::Of(client_action),
+            Need::Alloc(&[AllocLifecycle]),
             get(stats::alloc).put(client::act).post(client::act),
         )
         .plain(
@@ -186,12 +193,4 @@ fn allocations_and_files(routes: Routes) -> Routes {
 /// A program beside a task.
 fn exec_in_alloc(asked: &Asked<'_>) -> Need {
     exec::need(asked, Need::Alloc(&[AllocExec]))
-}
-
-/// What is done to an allocation on its node.
-fn client_action(asked: &Asked<'_>) -> Need {
-    match asked.part("action").as_deref() {
-        Some("gc") => Need::Alloc(&[SubmitJob]),
-        _ => Need::Alloc(&[AllocLifecycle]),
-    }
 }

@@ -84,6 +84,11 @@ pub(super) fn named_things(routes: Routes) -> Routes {
             get(volumes::list),
         )
         .plain(
+            "/v1/volumes/claims",
+            Need::Namespace(&[HostVolumeRead]),
+            get(volumes::claims),
+        )
+        .plain(
             "/v1/volume/host/create",
             Need::Somewhere(&[HostVolumeCreate]),
             put(volumes::create).post(volumes::create),

@@ -6,6 +6,7 @@ use crate::alloc::runner::AllocRunner;
 use crate::checks::judge::Judgement;
 use crate::checks::{About, CheckRunner};
 use crate::model::check::{CheckRestart, CheckStatus};
+use crate::model::eval::DeploymentStatus;
 use crate::model::policy::UpdateStrategy;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::text::quote;
@@ -22,12 +23,19 @@ impl View<'_> {
             .filter(|check| holds_up_health(alloc, check))
             .map(|check| words(now, check))
             .collect();
+        let deployment = alloc.record().deployment;
+        let deployment = deployment.and_then(|id| self.deployment(id));
+        let runs = deployment.is_some_and(|it| it.status == DeploymentStatus::Running);
+        let follows = if runs {
+            ", and the deployment fails"
+        } else {
+            ""
+        };
         if failing.is_empty() {
             return Some(Waiting {
                 what: "its tasks to be healthy, as its deployment demands".to_owned(),
                 until,
-                then: "it is healthy if its tasks run until then, else unhealthy, and the deployment fails"
-                    .to_owned(),
+                then: format!("it is healthy if its tasks run until then, else unhealthy{follows}"),
             });
         }
         let long = update_of(alloc).map_or(Span::ZERO, |update| update.min_healthy_time);
@@ -38,7 +46,7 @@ impl View<'_> {
             ),
             until,
             then: format!(
-                "it is unhealthy, and the deployment fails, unless before that they all pass while its tasks run, \
+                "it is unhealthy{follows}, unless before that they all pass while its tasks run, \
                  for {long}"
             ),
         })

@@ -1,10 +1,9 @@
 //! What a job waits for: a placement, its next time, people.
 
 use super::{Waiting, holders, wall};
-use crate::agent::View;
 use crate::agent::pending::JobWait;
+use crate::agent::{LaunchResult, View};
 use crate::ids::{GroupName, JobKey};
-use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, DeploymentStatus};
 use crate::model::group::TaskGroup;
 use crate::model::periodic::launch_id;
@@ -151,30 +150,26 @@ impl View<'_> {
                 let id = launch_id(&record.job.id, last.time);
                 let mut key = record.job.key();
                 key.id = id.as_str().into();
-                format!("job {} was made, {}", quote(&id), self.end_of(&key))
+                let end = end_of(self.launch_result(&key));
+                format!("job {} was made, {end}", quote(&id))
             }
             Outcome::Overlapping | Outcome::Missed | Outcome::TooMany => {
                 last.outcome.as_str().to_owned()
             }
         }
     }
+}
 
-    /// How far a job is that was made for a time, in words.
-    fn end_of(self, key: &JobKey) -> &'static str {
-        let failed = || {
-            let mut allocs = self.shown_allocs_of(key);
-            allocs.any(|alloc| {
-                let record = alloc.record();
-                record.status == ClientStatus::Failed && record.next.is_none()
-            })
-        };
-        match self.job_status(key) {
-            _ if self.job(key).is_none() => "which was garbage-collected since",
-            "dead" if failed() => "and failed",
-            "dead" => "and is complete",
-            "running" => "and runs",
-            _ => "and is to start",
-        }
+/// How far a job is that was made for a time, in words.
+fn end_of(result: Option<LaunchResult>) -> &'static str {
+    match result {
+        None => "which was garbage-collected since",
+        Some(LaunchResult::Pending) => "and is to start",
+        Some(LaunchResult::Running) => "and runs",
+        Some(LaunchResult::Stopped) => "and was stopped",
+        Some(LaunchResult::Failed) => "and failed",
+        Some(LaunchResult::Succeeded) => "and is complete",
+        Some(LaunchResult::Over) => "and is over",
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{AllocExplanation, JobExplanation, Waiting};
-use crate::agent::requests::Register;
+use crate::agent::requests::{Register, StopAlloc};
 use crate::agent::{Agent, Input};
 use crate::config::Config;
 use crate::effect::{CheckEffect, DriverEffect, Effect, HookEffect, StoreEffect};
@@ -266,6 +266,35 @@ fn health_waits_for_the_checks_that_do_not_pass() {
     world.pass(Span::secs(7));
     let waits = world.alloc().waiting;
     assert!(!format!("{waits:?}").contains("alive"), "{waits:?}");
+}
+
+#[test]
+fn replacement_after_a_failed_roll_out_does_not_say_that_it_fails_again() {
+    let mut world = World::new();
+    let job = web(|group| {
+        rolls(group);
+        group.tasks[0].services = vec![front("/", &[])];
+    });
+    world.submit(job, Span::secs(19));
+    let first = world.alloc();
+    let health = awaited(&first.waiting, "as its deployment demands");
+    assert!(health.then.contains("the deployment fails"), "{health:?}");
+    world.pass(Span::secs(60));
+    let stop = StopAlloc {
+        alloc: first.id,
+        no_shutdown_delay: false,
+    };
+    world.requests += 1;
+    let request = Input::Request(RequestId(world.requests), stop.into());
+    world.agent.handle(now(world.at), request);
+    world.pass(Span::secs(10));
+    let second = world.job().allocs.into_iter().find(|it| it.id != first.id);
+    let waits = second.expect("it is replaced").waiting;
+    let health = awaited(&waits, "as its deployment demands");
+    assert!(
+        health.then.starts_with("it is unhealthy, unless"),
+        "{health:?}"
+    );
 }
 
 #[test]

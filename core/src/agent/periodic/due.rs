@@ -1,5 +1,6 @@
 //! Times that have come: which of them are launched, and how.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agent::Agent;
@@ -96,6 +97,19 @@ impl Agent {
             *known = record;
             known.modify_index = index;
         });
+    }
+
+    /// The times of a job after now and up to `to`, if its zone is known.
+    pub(in crate::agent) fn times_after(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        to: i64,
+    ) -> Option<BTreeSet<i64>> {
+        let (schedule, zone) = self.schedule_of(key)?;
+        let zone = self.zone(now, &zone)?;
+        let times = schedule.between(&zone, second_of(now.wall), to);
+        Some(times.into_iter().collect())
     }
 
     fn missed(&self, key: &JobKey) -> Missed {

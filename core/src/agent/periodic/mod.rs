@@ -15,6 +15,7 @@
 //! - **Zones** are looked up by the machine ([`crate::managers::zones`]); a job whose zone is not known waits.
 
 mod due;
+mod result;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::time::{Instant, Now, Span, Timestamp};
 
 pub use due::ON_TIME;
 pub(super) use due::child_of;
+pub use result::LaunchResult;
 
 /// The wall clock moves when it and the boot clock are this much further apart or closer than before.
 pub(super) const CLOCK_MOVES: Span = Span::millis(1);

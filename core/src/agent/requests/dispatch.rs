@@ -71,7 +71,7 @@ impl Agent {
             .find(again)
             .filter(|_| !asked.token.is_empty());
         if let Some(child) = known {
-            return self.made(&child.job);
+            return self.made_before(&child.job);
         }
         if children.len() >= MAX_CHILDREN {
             let why = format!("the job has {MAX_CHILDREN} dispatched jobs: let some end first");
@@ -89,13 +89,23 @@ impl Agent {
     /// The answer to who made a job of another.
     pub(super) fn made(&self, child: &Job) -> Reply {
         let job = child.key();
-        let of_job = self.local.evals.values().filter(|eval| eval.job == job);
-        let eval = of_job.max_by_key(|eval| eval.create_index);
+        let eval = self.local.latest_evals(&job).next();
         let known = self.local.jobs.get(&job);
         Reply::Dispatched {
             eval: eval.map(|eval| eval.id),
             index: eval.map_or(self.shared.index, |eval| eval.create_index),
             job_index: known.map_or(0, |known| known.job.create_index),
+            job,
+        }
+    }
+
+    /// The answer to who wants a job that is there already: nothing is evaluated for them.
+    fn made_before(&self, child: &Job) -> Reply {
+        let job = child.key();
+        Reply::Dispatched {
+            eval: None,
+            index: self.shared.index,
+            job_index: child.create_index,
             job,
         }
     }

@@ -70,7 +70,8 @@ impl Agent {
     /// Makes an allocation, and ends those that it preempts or that are of an old version. Returns all.
     fn make(&mut self, now: Now, new: NewAlloc) -> Vec<AllocId> {
         let key = new.record.job.clone();
-        let eval = self.latest_eval(&key);
+        let follow_up = (new.record.previous).and_then(|failed| self.local.follow_up(&key, failed));
+        let eval = follow_up.or_else(|| self.latest_eval(&key));
         let mut cx = cx(&self.config, &mut self.shared, now);
         let mut alloc = new.record;
         let (id, index) = (alloc.id, cx.next_index());
@@ -117,6 +118,7 @@ impl Agent {
 
     /// Remembers when failed allocations of a job are replaced, and to plan the job again then.
     fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
+        self.note_follow_ups(now, key, &due);
         let next = due.values().copied().filter(|at| *at > now.at).min();
         match next {
             Some(at) => self.local.re_evaluate_at.insert(key.clone(), at),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::ids::JobKey;
 use crate::model::dispatch::children_of;
-use crate::model::job::Job;
 use crate::model::periodic::launches_of;
 use crate::store::record::JobRecord;
 use crate::time::Now;
@@ -18,29 +17,33 @@ use crate::time::Now;
 impl Agent {
     /// The jobs that were made of this one, the oldest first.
     pub(in crate::agent) fn children(&self, parent: &JobKey) -> Vec<Arc<JobRecord>> {
-        let mut children: Vec<_> = [children_of(&parent.id), launches_of(&parent.id)]
-            .into_iter()
-            .flat_map(|ids| self.children_named(parent, &ids))
-            .collect();
+        let mut children: Vec<_> = self.children_by_name(parent).cloned().collect();
         children.sort_by_key(|child| child.job.create_index);
         children
     }
 
-    fn children_named(&self, parent: &JobKey, ids: &str) -> Vec<Arc<JobRecord>> {
-        let first = JobKey {
+    /// The jobs that were made of this one, by name.
+    pub(in crate::agent) fn children_by_name<'a>(
+        &'a self,
+        parent: &JobKey,
+    ) -> impl Iterator<Item = &'a Arc<JobRecord>> + use<'a> {
+        let ids = [children_of(&parent.id), launches_of(&parent.id)];
+        let firsts = ids.map(|ids| JobKey {
             namespace: parent.namespace.clone(),
-            id: ids.into(),
-        };
+            id: ids.as_str().into(),
+        });
+        let named = firsts.into_iter().flat_map(|first| self.jobs_below(first));
+        let parent = parent.id.clone();
+        named.filter(move |record| record.job.is_child() && record.job.parent_id == *parent)
+    }
+
+    /// The jobs whose names begin with this one.
+    fn jobs_below(&self, first: JobKey) -> impl Iterator<Item = &Arc<JobRecord>> {
         let from = self.local.jobs.range(first.clone()..);
-        let named = from.take_while(|(key, _)| {
+        let below = from.take_while(move |(key, _)| {
             key.namespace == first.namespace && key.id.starts_with(&*first.id)
         });
-        let is_child = |job: &Job| job.is_child() && job.parent_id == *parent.id;
-        let children = named.map(|(_, record)| record);
-        children
-            .filter(|record| is_child(&record.job))
-            .cloned()
-            .collect()
+        below.map(|(_, record)| record)
     }
 
     /// A job was looked at: if it is a child that is over, its oldest siblings that are so too are
@@ -49,11 +52,8 @@ impl Agent {
         if !self.is_finished_child(record) {
             return;
         }
-        let parent = JobKey {
-            namespace: record.job.namespace.as_str().into(),
-            id: record.job.parent_id.as_str().into(),
-        };
-        let mut over = self.children(&parent);
+        let parent = record.job.parent_key();
+        let mut over = parent.map_or_else(Vec::new, |parent| self.children(&parent));
         over.retain(|child| self.is_finished_child(child));
         over.truncate(over.len().saturating_sub(self.config.kept_children));
         for child in over {

@@ -4,7 +4,7 @@
 //! names the groups that could not be placed as a whole. For those a second evaluation of the job is
 //! blocked, one at a time, until they are placed; it is canceled when the job is stopped or a newer one
 //! waits instead. These are the statuses of Nomad, whose command line waits for "complete", so what
-//! was asked for is never "blocked" itself.
+//! was asked for is never "blocked" itself. Those that follow on failures are in `follow_ups.rs`.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Agent {
         eval
     }
 
-    fn new_eval(
+    pub(super) fn new_eval(
         &mut self,
         now: Now,
         key: &JobKey,
@@ -52,6 +52,7 @@ impl Agent {
             failed_groups: Vec::new(),
             blocked_eval: None,
             previous_eval: None,
+            follow_up: None,
             create_index: index,
             modify_index: index,
         }
@@ -82,13 +83,14 @@ impl Agent {
             }
             false => Some(self.block(now, key, &failed, pending.last(), blocked)),
         };
+        let closes = !pending.is_empty();
         for mut eval in pending {
             eval.status = EvalStatus::Complete;
             eval.failed_groups.clone_from(&failed);
             eval.blocked_eval = blocked_eval;
             self.change_eval(eval);
         }
-        if blocked_eval.is_some() {
+        if closes || blocked_eval.is_some() {
             self.forget_old_evals(key);
         }
     }
@@ -152,16 +154,17 @@ impl Agent {
         eval.id
     }
 
-    /// The job's latest evaluation.
+    /// The job's latest evaluation; not one that follows on a failure, if there are others.
     pub(in crate::agent) fn latest_eval(&self, key: &JobKey) -> Option<EvalId> {
-        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        let latest = of_job.max_by_key(|eval| eval.create_index);
+        let mut of_all = self.local.latest_evals(key);
+        let latest = of_all.find(|eval| eval.follow_up.is_none());
+        let latest = latest.or_else(|| self.local.latest_evals(key).next());
         latest.map(|eval| eval.id)
     }
 
     /// An evaluation changed. One that was made in this step nobody saw as it was; before an agent told
     /// anything, all are of its earlier life.
-    fn change_eval(&mut self, mut eval: Evaluation) {
+    pub(super) fn change_eval(&mut self, mut eval: Evaluation) {
         let is_new = self.notified_index != 0 && eval.create_index > self.notified_index;
         if !is_new {
             self.shared.index += 1;
@@ -170,7 +173,7 @@ impl Agent {
         self.save_eval(eval);
     }
 
-    fn save_eval(&mut self, eval: Evaluation) -> Arc<Evaluation> {
+    pub(super) fn save_eval(&mut self, eval: Evaluation) -> Arc<Evaluation> {
         let eval = Arc::new(eval);
         let record = Record::Eval(eval.clone());
         self.shared.ledger.put(Key::Eval(eval.id), record);
@@ -178,21 +181,18 @@ impl Agent {
         eval
     }
 
-    fn forget_old_evals(&mut self, key: &JobKey) {
-        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        let mut ids: Vec<_> = of_job.map(|eval| (eval.create_index, eval.id)).collect();
-        ids.sort_unstable();
-        let select_for_gc = ids.len().saturating_sub(KEPT_EVALS);
-        for (_, id) in ids.into_iter().take(select_for_gc) {
-            self.forget_eval(id);
-        }
+    pub(super) fn forget_old_evals(&mut self, key: &JobKey) {
+        let is_closed = |eval: &&Arc<Evaluation>| !eval.status.is_open();
+        let closed = self.local.latest_evals(key).filter(is_closed);
+        let old: Vec<EvalId> = closed.skip(KEPT_EVALS).map(|eval| eval.id).collect();
+        old.into_iter().for_each(|id| self.forget_eval(id));
     }
 
     pub(super) fn forget_evals_of(&mut self, key: &JobKey) {
-        let evals = self.local.evals.iter().filter(|(_, eval)| eval.job == *key);
-        for id in evals.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.forget_eval(id);
-        }
+        let of_job = self.local.latest_evals(key).map(|eval| eval.id);
+        let waiting = self.local.follow_ups.get(key).into_iter().flatten();
+        let all: Vec<EvalId> = of_job.chain(waiting.map(|(_, id)| *id)).collect();
+        all.into_iter().for_each(|id| self.forget_eval(id));
     }
 
     pub(in crate::agent) fn forget_eval(&mut self, id: EvalId) {

@@ -4,6 +4,7 @@
 mod apply;
 mod dispatch;
 mod evaluations;
+mod follow_ups;
 mod jobs;
 mod rollout;
 mod scaling;
