@@ -1,0 +1,5 @@
+client {
+  host_volume "shared" {
+    path = "DIR/shared"
+  }
+}

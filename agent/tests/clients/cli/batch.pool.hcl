@@ -1,0 +1,7 @@
+node_pool "nightly" {
+  description = "for the night"
+
+  meta {
+    owner = "somebody"
+  }
+}

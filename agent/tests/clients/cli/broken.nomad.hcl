@@ -1,0 +1,1 @@
+job "broken" { group "g" {

@@ -1,0 +1,6 @@
+path = "app/db"
+
+items {
+  user     = "db"
+  password = "secret1"
+}

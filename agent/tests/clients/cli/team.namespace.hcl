@@ -1,0 +1,6 @@
+name        = "team"
+description = "of the team"
+
+meta {
+  owner = "somebody"
+}
