@@ -151,8 +151,10 @@ async fn fetch(
     let query = [("path", from)];
     let sent = cx.client.send(Method::GET, &path, &query, None).await?;
     let mut body = sent.into_body();
-    let part = to.with_added_extension("part");
-    let mut file = File::create(&part).map_err(|error| here(&part, &error))?;
+    // Nothing that is copied beside it has this name.
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let part = to.with_file_name(format!(".{name}.drover-{}", std::process::id()));
+    let mut file = File::create_new(&part).map_err(|error| here(&part, &error))?;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Failure::new(format!("{from}: {error}")))?;
         if let Ok(data) = frame.into_data() {

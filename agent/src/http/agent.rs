@@ -19,8 +19,9 @@ pub const NOMAD_VERSION: &str = "2.0.5";
 
 pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
     let settings = api.settings.clone();
+    let process = agent_stats::process();
     let shown = api.agent_handle.ask(move |view| {
-        let stats = agent_stats::sections(view, &settings);
+        let stats = agent_stats::sections(view, &settings, process);
         (view.node().clone(), stats)
     });
     let (node, stats) = shown.await?;

@@ -12,14 +12,18 @@ use drover_io_real::clock;
 use super::Settings;
 
 /// A section: its values by their names, all of them text.
-type Section = BTreeMap<&'static str, String>;
+pub(super) type Section = BTreeMap<&'static str, String>;
 
 /// All sections.
-pub(super) fn sections(view: View<'_>, settings: &Settings) -> BTreeMap<&'static str, Section> {
+pub(super) fn sections(
+    view: View<'_>,
+    settings: &Settings,
+    process: Section,
+) -> BTreeMap<&'static str, Section> {
     let mut sections = BTreeMap::from([
         ("client", client(view, settings)),
         ("core", core(view)),
-        ("runtime", runtime(view, settings)),
+        ("runtime", runtime(view, settings, process)),
     ]);
     // A node of a cluster is no server.
     if view.server().is_none() {
@@ -73,7 +77,7 @@ fn server(settings: &Settings) -> Section {
     ])
 }
 
-fn runtime(view: View<'_>, settings: &Settings) -> Section {
+fn runtime(view: View<'_>, settings: &Settings, process: Section) -> Section {
     let attributes = &view.node().attributes;
     let arch = attributes.get("cpu.arch").map(String::as_str);
     let mut section = Section::from([
@@ -81,6 +85,13 @@ fn runtime(view: View<'_>, settings: &Settings) -> Section {
         ("kernel.name", std::env::consts::OS.to_owned()),
         ("version", format!("drover {}", settings.version)),
     ]);
+    section.extend(process);
+    section
+}
+
+/// What the kernel says of this process.
+pub(super) fn process() -> Section {
+    let mut section = Section::new();
     if let Ok(count) = available_parallelism().map(NonZero::get) {
         section.insert("cpu_count", count.to_string());
     }

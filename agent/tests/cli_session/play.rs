@@ -50,7 +50,17 @@ struct Written {
 
 impl Session<'_> {
     pub(crate) fn play(&mut self, steps: &[Step]) -> Vec<Outcome> {
-        steps.iter().map(|step| self.step(step)).collect()
+        let (mut outcomes, mut late) = (Vec::new(), 0);
+        for step in steps {
+            let outcome = self.step(step);
+            late += usize::from(step.until && matches!(outcome, Outcome::Failed(_)));
+            outcomes.push(outcome);
+            // Where the agent is dead, say, all that follow would wait as long.
+            if late > 1 {
+                break;
+            }
+        }
+        outcomes
     }
 
     fn step(&mut self, step: &Step) -> Outcome {
@@ -162,7 +172,10 @@ impl Session<'_> {
     fn start(&self, step: &Step, args: &[String]) -> Child {
         let input = step.input.as_ref();
         let input = input.map(|name| Stdio::from(File::open(self.dir.join(name)).unwrap()));
-        Command::new(self.program)
+        // A shell may have told what it started to ignore interrupts.
+        Command::new("/usr/bin/env")
+            .arg("--default-signal=INT")
+            .arg(self.program)
             .args(args)
             .current_dir(self.dir)
             .env_clear()

@@ -123,6 +123,7 @@ impl Local {
     /// An evaluation is new, or changed.
     pub fn insert_eval(&mut self, eval: Arc<Evaluation>) {
         self.close_eval(&eval);
+        self.take_off(&eval);
         if !eval.is_waiting() {
             let of_job = self.evals_of.entry(eval.job.clone()).or_default();
             of_job.insert((eval.create_index, eval.id));
@@ -144,6 +145,11 @@ impl Local {
             return;
         };
         self.close_eval(&eval);
+        self.take_off(&eval);
+    }
+
+    /// An evaluation is no more among those that do not wait.
+    fn take_off(&mut self, eval: &Evaluation) {
         if let Some(of_job) = self.evals_of.get_mut(&eval.job) {
             of_job.remove(&(eval.create_index, eval.id));
             if of_job.is_empty() {

@@ -149,7 +149,7 @@ impl<'a> Pass<'a> {
     fn old_evals(&mut self, limit: Span) -> Vec<EvalId> {
         let evals = self.kept.evals;
         let mut latest: BTreeMap<&JobKey, (u64, EvalId)> = BTreeMap::new();
-        for eval in evals.values() {
+        for eval in evals.values().filter(|eval| !eval.is_waiting()) {
             let known = latest.entry(&eval.job).or_default();
             *known = (*known).max((eval.create_index, eval.id));
         }

@@ -22,9 +22,10 @@ fn alive(saved: &Saved) -> impl Iterator<Item = &AllocRecord> {
     allocs.filter(|alloc| !alloc.finished)
 }
 
-/// Whether an evaluation is its job's latest.
+/// Whether an evaluation is its job's latest of those that do not wait for a replacement.
 fn is_latest(saved: &Saved, eval: &Evaluation) -> bool {
     let of_job = saved.evals.values().filter(|other| other.job == eval.job);
+    let of_job = of_job.filter(|other| !other.is_waiting());
     of_job.map(|other| other.create_index).max() == Some(eval.create_index)
 }
 
@@ -124,7 +125,7 @@ impl Checker {
             || saved_job(world, &eval.job).is_none_or(gone)
             || self.replies.purges(&eval.job);
         let newer =
-            |other: &Evaluation| other.job == eval.job && other.create_index > eval.create_index;
+            |other: &Evaluation| other.job == eval.job && other.modify_index > eval.modify_index;
         let replaced = batch.values().flatten().any(|record| match record {
             Record::Eval(other) => newer(other),
             _ => false,
@@ -154,7 +155,8 @@ impl Checker {
         let overdue = |since: Timestamp, limit: Span| (wall - since).0 > limit.0 + SLACK.0;
         let eval = saved.evals.values().find(|eval| {
             let used = alive(&saved).any(|alloc| alloc.eval == eval.id);
-            overdue(eval.time, limits.evals) && !used && !is_latest(&saved, eval)
+            let over = !eval.status.is_open();
+            over && overdue(eval.time, limits.evals) && !used && !is_latest(&saved, eval)
         });
         self.holds(Property::GarbageIsCollected, eval.is_none(), || {
             format!("{eval:?}")

@@ -230,7 +230,7 @@ impl Checker {
     }
 
     /// What replaces an allocation that failed a while ago is of the evaluation that waited for that, if this placed it,
-    /// and of none that waited for another.
+    /// and of none that waited for another, if its job has others.
     pub(super) fn replacement_is_of_waiting_evaluation(
         &mut self,
         agent: &Agent,
@@ -246,12 +246,20 @@ impl Checker {
             let complete = eval.status == EvalStatus::Complete && eval.failed_groups.is_empty();
             complete && own(eval)
         };
-        let placed = view.evals().find(placed);
+        let placed = view
+            .evals()
+            .filter(placed)
+            .max_by_key(|eval| eval.create_index);
         let made_by = view.eval(record.eval);
         let others = made_by.filter(|eval| eval.follow_up.is_some() && !own(eval));
+        // The one of the registration may be collected.
+        let follows_nothing = |eval: &Arc<Evaluation>| {
+            let older = eval.create_index < record.create_index;
+            eval.job == record.job && older && eval.follow_up.is_none()
+        };
         let holds = match placed {
             Some(eval) => eval.id == record.eval,
-            None => others.is_none(),
+            None => others.is_none() || !view.evals().any(follows_nothing),
         };
         let property = Property::DelayedReplacementHasOneWaitingEvaluation;
         self.holds(property, holds, || {

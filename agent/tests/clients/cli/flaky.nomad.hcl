@@ -10,7 +10,7 @@ job "flaky" {
     reschedule {
       attempts       = 1
       interval       = "1h"
-      delay          = "5s"
+      delay          = "20s"
       delay_function = "constant"
       unlimited      = false
     }

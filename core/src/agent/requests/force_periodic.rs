@@ -21,8 +21,9 @@ use crate::time::Now;
 
 use super::MAX_CHILDREN;
 
-/// How many seconds after the one in which a launch was asked for it may bear.
-const AHEAD: i64 = 60;
+/// How many seconds after the one in which a launch was asked for it may bear. Few, since another schedule of the job
+/// may have a time in them.
+const AHEAD: i64 = 5;
 
 /// Launch this periodic job now.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -74,6 +74,7 @@ impl Agent {
         }
         self.local.unknown.remove(key);
         let open = self.open_evals(key);
+        let may_close = !open.is_empty();
         let (pending, blocked): (Vec<_>, Vec<_>) =
             (open.into_iter()).partition(|eval| eval.status == EvalStatus::Pending);
         let blocked_eval = match failed.is_empty() {
@@ -83,14 +84,13 @@ impl Agent {
             }
             false => Some(self.block(now, key, &failed, pending.last(), blocked)),
         };
-        let closes = !pending.is_empty();
         for mut eval in pending {
             eval.status = EvalStatus::Complete;
             eval.failed_groups.clone_from(&failed);
             eval.blocked_eval = blocked_eval;
             self.change_eval(eval);
         }
-        if closes || blocked_eval.is_some() {
+        if may_close {
             self.forget_old_evals(key);
         }
     }
@@ -184,8 +184,14 @@ impl Agent {
     pub(super) fn forget_old_evals(&mut self, key: &JobKey) {
         let is_closed = |eval: &&Arc<Evaluation>| !eval.status.is_open();
         let closed = self.local.latest_evals(key).filter(is_closed);
-        let old: Vec<EvalId> = closed.skip(KEPT_EVALS).map(|eval| eval.id).collect();
-        old.into_iter().for_each(|id| self.forget_eval(id));
+        // One that waited for long ended last.
+        let closed = closed.map(|eval| (eval.modify_index, eval.create_index, eval.id));
+        let mut closed: Vec<_> = closed.collect();
+        closed.sort_unstable();
+        let too_many = closed.len().saturating_sub(KEPT_EVALS);
+        for (_, _, id) in closed.into_iter().take(too_many) {
+            self.forget_eval(id);
+        }
     }
 
     pub(super) fn forget_evals_of(&mut self, key: &JobKey) {

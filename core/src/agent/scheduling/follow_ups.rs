@@ -62,6 +62,8 @@ impl Agent {
         };
         match replaced {
             Some(Some(then)) => {
+                // It was due, and the clock was set back.
+                follow_up.waits = true;
                 let moved = (then - follow_up.wait_until).0.saturating_abs();
                 if moved > CLOCK_MOVES.0 {
                     follow_up.wait_until = then;

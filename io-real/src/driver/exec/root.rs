@@ -80,8 +80,9 @@ const HIDDEN: [&str; 15] = [
     "sys/kernel",
 ];
 
-/// How many terminals a task may open at a time: the machine has a few thousand for all.
-const TERMINALS: &str = "256";
+/// How many terminals a task may open at a time: the machine has a few thousand for all, and what it keeps back for
+/// itself is no less open to a task than to others.
+const TERMINALS: &str = "64";
 
 /// Bytes of shared memory that a task may have in `/dev/shm`; its memory limit holds for it too.
 const SHM: &str = "67108864";

@@ -82,7 +82,7 @@ async fn page_of_another_site_collects_nothing() {
 #[tokio::test]
 async fn page_of_another_site_collects_no_alloc() {
     let (rig, alloc) = with_ended().await;
-    let gc = format!("/v1/client{alloc}/gc");
+    let gc = alloc.replace("/v1/", "/v1/client/") + "/gc";
     let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n";
     for headers in ["Origin: http://evil.example\r\n", browser] {
         let (status, answer) = browse(&rig, &Method::GET, &gc, headers).await;
@@ -141,6 +141,10 @@ async fn get_asks_the_core_for_nothing_unless_its_route_says_that_it_acts() {
         list[0]["ID"].as_str().unwrap().to_owned()
     };
     let alloc = alloc.trim_start_matches("/v1/allocation/").to_owned();
+    // Another one is left when that is collected.
+    let more = json!({ "Job": job("more", "batch", Some(0)) });
+    let made = super::ask(&rig, "", "PUT", "/v1/jobs", &more).await;
+    assert_eq!(made.0, 200, "{}", made.1);
     let eval = first("/v1/job/done/evaluations").await;
     let ids = [alloc, eval, first("/v1/nodes").await];
     let steps = async || {
