@@ -244,7 +244,8 @@ impl Checker {
         };
         let placed = |eval: &&Arc<Evaluation>| {
             let complete = eval.status == EvalStatus::Complete && eval.failed_groups.is_empty();
-            complete && own(eval)
+            // What it placed may have been replaced, and collected, since.
+            complete && own(eval) && eval.modify_index > record.create_index
         };
         let placed = view
             .evals()
