@@ -23,20 +23,7 @@ use drover_core::input::{DriverInput, Found};
 use drover_core::model::device::Mount;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_real::driver::Driver;
-use drover_io_real::driver::exec::Exec;
 use drover_io_real::session::SessionOutput;
-
-/// A world in which isolated tasks can run.
-fn world(name: &str) -> Option<World> {
-    let mut world = World::new(name);
-    let health = Exec::beside(&world.life().driver).fingerprint();
-    if !health.healthy {
-        eprintln!("skipped: {}", health.description);
-        return None;
-    }
-    Some(world)
-}
 
 fn isolated(mut config: TaskConfig, policy: &ExecPolicy, asked: &ExecConfig) -> TaskConfig {
     config.profile = Some(policy.profile(asked).unwrap());
@@ -56,7 +43,7 @@ fn as_root(mut config: TaskConfig) -> TaskConfig {
 
 #[test]
 fn task_has_its_own_root_user_and_processes() {
-    let Some(mut world) = world("root") else {
+    let Some(mut world) = World::isolated("root") else {
         return;
     };
     fs::write(world.task_dir().join("local/own"), "own").unwrap();
@@ -99,7 +86,7 @@ fn task_has_its_own_root_user_and_processes() {
 
 #[test]
 fn kill_signal_ends_program_without_handlers() {
-    let Some(mut world) = world("signal") else {
+    let Some(mut world) = World::isolated("signal") else {
         return;
     };
     let ready = world.fifo("ready");
@@ -126,7 +113,7 @@ fn kill_signal_ends_program_without_handlers() {
 
 #[test]
 fn orphans_end_with_the_task() {
-    let Some(mut world) = world("orphans") else {
+    let Some(mut world) = World::isolated("orphans") else {
         return;
     };
     let text =
@@ -143,7 +130,7 @@ fn orphans_end_with_the_task() {
 
 #[test]
 fn task_is_found_again_and_destroyed_by_next_agent() {
-    let Some(mut world) = world("recover") else {
+    let Some(mut world) = World::isolated("recover") else {
         return;
     };
     let go = world.fifo("go");
@@ -166,7 +153,7 @@ fn task_is_found_again_and_destroyed_by_next_agent() {
 
 #[test]
 fn killed_shim_is_replaced_and_namespaces_end_with_the_task() {
-    let Some(mut world) = world("shim") else {
+    let Some(mut world) = World::isolated("shim") else {
         return;
     };
     let go = world.fifo("go");
@@ -190,7 +177,7 @@ fn killed_shim_is_replaced_and_namespaces_end_with_the_task() {
 
 #[test]
 fn failed_start_leaves_no_namespaces() {
-    let Some(mut world) = world("failed") else {
+    let Some(mut world) = World::isolated("failed") else {
         return;
     };
     let nowhere = |config| with(config, "command", Value::from("/usr/bin/no-such-program"));
@@ -214,7 +201,7 @@ fn failed_start_leaves_no_namespaces() {
 
 #[test]
 fn link_in_place_of_a_mount_is_not_followed() {
-    let Some(mut world) = world("links") else {
+    let Some(mut world) = World::isolated("links") else {
         return;
     };
     let outside = world.dir.path().join("outside");
@@ -237,7 +224,7 @@ fn link_in_place_of_a_mount_is_not_followed() {
 
 #[test]
 fn volume_is_mounted_for_reading_or_writing() {
-    let Some(mut world) = world("volumes") else {
+    let Some(mut world) = World::isolated("volumes") else {
         return;
     };
     let outside = world.dir.path().join("data-of-jobs");
@@ -269,7 +256,7 @@ fn volume_is_mounted_for_reading_or_writing() {
 
 #[test]
 fn out_of_memory_is_reported() {
-    let Some(mut world) = world("oom") else {
+    let Some(mut world) = World::isolated("oom") else {
         return;
     };
     let mut config = script("exec tail -n 1 /dev/zero");
@@ -281,7 +268,7 @@ fn out_of_memory_is_reported() {
 
 #[test]
 fn added_capability_reaches_another_user() {
-    let Some(mut world) = world("caps") else {
+    let Some(mut world) = World::isolated("caps") else {
         return;
     };
     let policy = ExecPolicy {
@@ -302,7 +289,7 @@ fn added_capability_reaches_another_user() {
 
 #[test]
 fn host_processes_are_seen_where_that_is_allowed() {
-    let Some(mut world) = world("host-pids") else {
+    let Some(mut world) = World::isolated("host-pids") else {
         return;
     };
     let policy = ExecPolicy {
@@ -364,7 +351,7 @@ fn beside(world: &mut World, command: &str, args: &[&str], config: TaskConfig) -
 
 #[test]
 fn session_and_script_enter_the_task() {
-    let Some(mut world) = world("session") else {
+    let Some(mut world) = World::isolated("session") else {
         return;
     };
     let show = "cat /proc/self/cgroup; for n in mnt pid ipc uts cgroup; do readlink /proc/self/ns/$n; done; id; \
@@ -438,7 +425,7 @@ fn assert_nothing_got(said: &str, who: &str) {
 
 #[test]
 fn hostile_task_gets_nothing() {
-    let Some(mut world) = world("escapes") else {
+    let Some(mut world) = World::isolated("escapes") else {
         return;
     };
     escapes(&world);

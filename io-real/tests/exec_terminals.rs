@@ -17,20 +17,7 @@ use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::LaunchId;
 use drover_core::input::DriverInput;
 use drover_core::op::{Failure, Op};
-use drover_io_real::driver::Driver;
-use drover_io_real::driver::exec::Exec;
 use drover_io_real::session::{Asking, SessionClient, SessionInput, SessionOutput, WindowSize};
-
-/// A world in which isolated tasks can run.
-fn world(name: &str) -> Option<World> {
-    let mut world = World::new(name);
-    let health = Exec::beside(&world.life().driver).fingerprint();
-    if !health.healthy {
-        eprintln!("skipped: {}", health.description);
-        return None;
-    }
-    Some(world)
-}
 
 /// A script of this user, which may mount if it is root.
 fn script(user: &str, text: &str) -> TaskConfig {
@@ -136,7 +123,7 @@ fn ended(world: &mut World, session: Op) {
 
 #[test]
 fn terminal_has_a_name_in_the_task() {
-    let Some(mut world) = world("terminal") else {
+    let Some(mut world) = World::isolated("terminal") else {
         return;
     };
     world.start(1, script("nobody", "exec sleep 1000")).unwrap();
@@ -167,7 +154,7 @@ fn terminal_has_a_name_in_the_task() {
 
 #[test]
 fn keys_stop_and_interrupt_what_is_in_front() {
-    let Some(mut world) = world("terminal-keys") else {
+    let Some(mut world) = World::isolated("terminal-keys") else {
         return;
     };
     world.start(1, script("nobody", "exec sleep 1000")).unwrap();
@@ -187,7 +174,7 @@ fn keys_stop_and_interrupt_what_is_in_front() {
 
 #[test]
 fn program_is_hung_up_when_its_client_goes() {
-    let Some(mut world) = world("terminal-hangup") else {
+    let Some(mut world) = World::isolated("terminal-hangup") else {
         return;
     };
     world.start(1, script("nobody", "exec sleep 1000")).unwrap();
@@ -206,7 +193,7 @@ fn program_is_hung_up_when_its_client_goes() {
 
 #[test]
 fn hostile_task_only_spoils_its_own_sessions() {
-    let Some(mut world) = world("terminal-hostile") else {
+    let Some(mut world) = World::isolated("terminal-hostile") else {
         return;
     };
     let (go, done) = (world.fifo("go"), world.fifo("done"));

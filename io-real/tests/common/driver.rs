@@ -11,6 +11,7 @@ use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
+use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
 use drover_io_real::session::Sessions;
@@ -105,6 +106,17 @@ impl World {
         };
         world.begin();
         world
+    }
+
+    /// The same, where isolated tasks can run; says why where they cannot.
+    pub fn isolated(name: &str) -> Option<Self> {
+        let mut world = Self::new(name);
+        let health = Exec::beside(&world.life().driver).fingerprint();
+        if !health.healthy {
+            eprintln!("skipped: {}", health.description);
+            return None;
+        }
+        Some(world)
     }
 
     /// Begins a new life of the agent. The one before ends as if it was killed.

@@ -83,8 +83,13 @@ pub(super) fn open(wanted: Wanted, owner: Option<u32>) -> io::Result<(Connection
     let tty = !matches!(wanted, Wanted::Pipes);
     let (streams, ends) = match wanted {
         Wanted::Pipes => pipes()?,
-        Wanted::Terminal => terminal(openpt(FLAGS), owner)?,
-        Wanted::OwnTerminal(own) => terminal(Ok(own), owner)?,
+        Wanted::Terminal => {
+            let made = openpt(FLAGS).and_then(|made| terminal(made, owner));
+            made.map_err(|errno| no_terminal(&errno.into()))?
+        }
+        Wanted::OwnTerminal(own) => {
+            terminal(own, owner).map_err(|errno| no_terminal(&errno.into()))?
+        }
     };
     let ends = Ends {
         streams: ends,
@@ -118,23 +123,17 @@ const FLAGS: OpenptFlags = OpenptFlags::RDWR
     .union(OpenptFlags::CLOEXEC);
 
 /// A terminal, and the side of the program that uses it: never by its path, which may lead elsewhere by now.
-fn terminal(
-    made: Result<OwnedFd, Errno>,
-    owner: Option<u32>,
-) -> io::Result<(Streams, Vec<OwnedFd>)> {
-    let both = made.and_then(|terminal| {
-        grantpt(&terminal)?;
-        unlockpt(&terminal)?;
-        let end = ioctl_tiocgptpeer(&terminal, FLAGS)?;
-        if let Some(owner) = owner {
-            // The group, which may write to each other's terminals, stays as the system wants it.
-            let group = Gid::from_raw(fstat(&end)?.st_gid);
-            fchown(&end, Some(Uid::from_raw(owner)), Some(group))?;
-            fchmod(&end, Mode::RUSR | Mode::WUSR | Mode::WGRP)?;
-        }
-        Ok((Streams::Terminal(terminal), vec![end]))
-    });
-    both.map_err(|errno| no_terminal(&errno.into()))
+fn terminal(terminal: OwnedFd, owner: Option<u32>) -> Result<(Streams, Vec<OwnedFd>), Errno> {
+    grantpt(&terminal)?;
+    unlockpt(&terminal)?;
+    let end = ioctl_tiocgptpeer(&terminal, FLAGS)?;
+    if let Some(owner) = owner {
+        // The group, which may write to each other's terminals, stays as the system wants it.
+        let group = Gid::from_raw(fstat(&end)?.st_gid);
+        fchown(&end, Some(Uid::from_raw(owner)), Some(group))?;
+        fchmod(&end, Mode::RUSR | Mode::WUSR | Mode::WGRP)?;
+    }
+    Ok((Streams::Terminal(terminal), vec![end]))
 }
 
 /// Says what was wanted.
