@@ -40,6 +40,7 @@ fn sessions() -> Vec<PathBuf> {
         let name = file.file_stem().unwrap().to_string_lossy();
         only.is_empty() || only.contains(&name.as_ref())
     });
+    assert!(!files.is_empty(), "no sessions are called {only:?}");
     files.sort();
     files
 }
@@ -79,9 +80,9 @@ fn run(file: &Path, nomad: &Path, against_nomad: bool) -> Vec<Outcome> {
 
 #[test]
 fn nomads_command_line_works_with_this_agent() {
-    let Some(nomad) = cli_session::nomad() else {
-        eprintln!("skipped: there is no program nomad");
-        return;
+    let nomad = match cli_session::nomad() {
+        Ok(nomad) => nomad,
+        Err(why) => return eprintln!("skipped: {why}"),
     };
     let against_nomad = std::env::var("DROVER_CLI_SESSION").is_ok_and(|it| it == "nomad");
     let waiting = Mutex::new(sessions());

@@ -14,10 +14,27 @@ pub(crate) struct Dev {
     pub(crate) addr: String,
 }
 
-/// The program `nomad`, if there is one.
-pub(crate) fn nomad() -> Option<PathBuf> {
+/// What the sessions were written for.
+const VERSION: &str = "Nomad v2.0.";
+
+/// The program `nomad`, or why the sessions cannot be played.
+pub(crate) fn nomad() -> Result<PathBuf, String> {
+    let nomad = on_path("nomad").ok_or("there is no program nomad")?;
+    let version = Command::new(&nomad).arg("version").env_clear().output();
+    let version = version.map_err(|error| format!("{}: {error}", nomad.display()))?;
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    if !version.starts_with(VERSION) {
+        let version = version.lines().next().unwrap_or_default();
+        return Err(format!("the sessions are of {VERSION}x, not of {version}"));
+    }
+    // A job of theirs is a server.
+    on_path("python3").ok_or("there is no program python3")?;
+    Ok(nomad)
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
+    let mut programs = env::split_paths(&path).map(|dir| dir.join(name));
     programs.find(|program| program.is_file())
 }
 

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::{Agent, Ended, Program, World, command, free_addr};
 
 /// An agent that runs alone.
 pub struct Lone {
-    pub world: World,
+    // It ends first: it would start again what ends with the world.
     pub(crate) agent: Agent,
+    pub world: World,
     /// The file with its configuration, if it has one.
     config: Option<PathBuf>,
 }
@@ -43,6 +46,23 @@ impl Lone {
 
     pub fn run(&self, args: &[&str]) -> Ended {
         self.start(args).end()
+    }
+
+    /// Purges a job that is over, and waits until nothing is left of what ran.
+    pub fn purge(&self, job: &str) {
+        let purged = self.agent.delete(&format!("/v1/job/{job}?purge=true"));
+        assert_eq!(purged.map(|(status, _)| status), Some(200));
+        self.agent.wait_for("/v1/allocations", |allocs| {
+            allocs.as_array().unwrap().is_empty().then_some(())
+        });
+        self.agent.wait_for("/v1/agent/audit", |audit| {
+            let mut all = audit.as_array().unwrap().iter();
+            let is_left = |it: &Value| it["DataDir"] == "" && it["Owner"] != "agent";
+            (!all.any(is_left)).then_some(())
+        });
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let data = self.world.data();
+        assert!(!mounts.contains(data.to_str().unwrap()), "{mounts}");
     }
 
     /// The agent dies, and another one goes on.

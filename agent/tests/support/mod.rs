@@ -8,6 +8,7 @@
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+pub mod kills;
 mod lone;
 pub(crate) mod nomad;
 mod program;
@@ -45,27 +46,26 @@ impl Agent {
 
     /// The same, with more options.
     pub(crate) fn start_with(data_dir: &Path, addr: &str, options: &[&str]) -> Agent {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_drover"))
-            .args(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
+        let child = command(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
             .arg(data_dir)
             .args(options)
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
+        let mut agent = Agent {
+            child,
+            addr: addr.to_owned(),
+        };
         let until = Instant::now() + TIMEOUT;
         while !matches!(request(addr, "GET", "/v1/agent/health", None), Ok((200, _))) {
-            if let Some(status) = child.try_wait().unwrap() {
+            if let Some(status) = agent.child.try_wait().unwrap() {
                 panic!("the agent ended at its start: {status}");
             }
             assert!(Instant::now() < until, "the agent does not answer");
             std::thread::yield_now();
         }
-        Agent {
-            child,
-            addr: addr.to_owned(),
-        }
+        agent
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -13,6 +13,7 @@ use super::{Lone, TIMEOUT, exchange, free_addr};
 /// A server of its own, which ends with the test.
 pub(crate) struct Nomad {
     child: Child,
+    program: PathBuf,
     dir: tempfile::TempDir,
     pub(crate) rpc: String,
     pub(crate) http: String,
@@ -34,36 +35,54 @@ impl Nomad {
 
     /// With more settings, that are made for its folder.
     pub(crate) fn start_with(more: impl Fn(&Path) -> String) -> Option<Nomad> {
-        let path = env::var_os("PATH")?;
-        let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
-        let Some(program) = programs.find(|program| program.is_file()) else {
-            eprintln!("skipped: there is no program nomad");
-            return None;
-        };
+        let nomad = Nomad::begin(&program()?, &free_addr(), &[], more);
+        nomad.wait("/v1/status/leader", leader);
+        Some(nomad)
+    }
+
+    /// Starts a server that speaks at this address with the others that it is one of.
+    fn begin(
+        program: &Path,
+        serf: &str,
+        others: &[String],
+        more: impl Fn(&Path) -> String,
+    ) -> Nomad {
         let dir = tempfile::tempdir().unwrap();
-        let [http, rpc, serf] = [free_addr(), free_addr(), free_addr()];
+        let [http, rpc] = [free_addr(), free_addr()];
         let port = |addr: &str| addr.rsplit(':').next().unwrap().to_owned();
         let settings = format!(
-            "data_dir = \"{}/data\"\nbind_addr = \"127.0.0.1\"\ndisable_update_check = true\nenable_debug = true\nports {{\n http = {}\n \
+            "name = \"server-{}\"\ndata_dir = \"{}/data\"\nbind_addr = \"127.0.0.1\"\ndisable_update_check = true\nenable_debug = true\nports {{\n http = {}\n \
              rpc = {}\n serf = {}\n}}\nadvertise {{\n http = \"{http}\"\n rpc = \"{rpc}\"\n serf = \"{serf}\"\n}}\n\
-             server {{\n enabled = true\n bootstrap_expect = 1\n heartbeat_grace = \"2s\"\n}}\n",
+             server {{\n enabled = true\n bootstrap_expect = {}\n heartbeat_grace = \"2s\"\n server_join {{\n \
+             retry_join = {others:?}\n retry_interval = \"1s\"\n }}\n}}\n",
+            port(serf),
             dir.path().display(),
             port(&http),
             port(&rpc),
-            port(&serf),
+            port(serf),
+            others.len() + 1,
         );
         let settings = settings + &more(dir.path());
-        let nomad = Nomad {
-            child: run(&program, dir.path().join("server.hcl"), &settings),
+        fs::write(dir.path().join("server.hcl"), settings).unwrap();
+        Nomad {
+            child: run(program, &dir.path().join("server.hcl")),
+            program: program.to_owned(),
             dir,
             rpc,
             http,
             token: String::new(),
-        };
-        nomad.wait("/v1/status/leader", |leader| {
-            leader.as_str().filter(|it| !it.is_empty()).map(|_| ())
-        });
-        Some(nomad)
+        }
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill_9(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
+    /// Starts it again.
+    pub(crate) fn start_again(&mut self) {
+        self.child = run(&self.program, &self.dir.path().join("server.hcl"));
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> Option<Value> {
@@ -130,15 +149,93 @@ impl Nomad {
     }
 }
 
-fn run(program: &PathBuf, file: PathBuf, settings: &str) -> Child {
-    fs::write(&file, settings).unwrap();
-    let log = || File::create(file.with_file_name("log")).unwrap();
+/// The program, if there is one.
+fn program() -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
+    let program = programs.find(|program| program.is_file());
+    if program.is_none() {
+        eprintln!("skipped: there is no program nomad");
+    }
+    program
+}
+
+/// The leader's address, if there is one.
+fn leader(answer: &Value) -> Option<String> {
+    let leader = answer.as_str().filter(|it| !it.is_empty());
+    leader.map(str::to_owned)
+}
+
+/// Servers that are one cluster.
+pub(crate) struct Cluster {
+    pub(crate) servers: Vec<Nomad>,
+}
+
+impl Cluster {
+    /// Three servers.
+    pub(crate) fn start() -> Option<Cluster> {
+        let program = program()?;
+        let serf: Vec<String> = (0..3).map(|_| free_addr()).collect();
+        let server = |own: &String| {
+            let others = serf.iter().filter(|it| *it != own).cloned();
+            let others: Vec<String> = others.collect();
+            Nomad::begin(&program, own, &others, |_| String::new())
+        };
+        let cluster = Cluster {
+            servers: serf.iter().map(server).collect(),
+        };
+        cluster.wait("/v1/status/leader", leader);
+        Some(cluster)
+    }
+
+    /// The first answer of a server that has one.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> Option<Value> {
+        let mut servers = self.servers.iter();
+        servers.find_map(|server| server.ask(method, path, body))
+    }
+
+    pub(crate) fn wait<T>(&self, path: &str, found: impl Fn(&Value) -> Option<T>) -> T {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let seen = self.ask("GET", path, "");
+            if let Some(found) = seen.as_ref().and_then(&found) {
+                return found;
+            }
+            assert!(Instant::now() < until, "{path}: {seen:?}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// The one that leads, once one does.
+    pub(crate) fn leader(&mut self) -> &mut Nomad {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            // It knows best: others may still name the one before.
+            let leads = |server: &Nomad| {
+                let answer = server.ask("GET", "/v1/status/leader", "");
+                answer.as_ref().and_then(leader).as_ref() == Some(&server.rpc)
+            };
+            if let Some(at) = self.servers.iter().position(leads) {
+                return &mut self.servers[at];
+            }
+            assert!(Instant::now() < until, "nobody leads");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn run(program: &Path, file: &Path) -> Child {
+    let log = || {
+        let mut log = File::options();
+        log.create(true).append(true);
+        log.open(file.with_file_name("log")).unwrap()
+    };
     Command::new(program)
         .env_clear()
         .env("PATH", env::var_os("PATH").unwrap_or_default())
         .env("HOME", file.parent().unwrap())
         .args(["agent", "-config"])
-        .arg(&file)
+        .arg(file)
         .stdin(Stdio::null())
         .stdout(log())
         .stderr(log())

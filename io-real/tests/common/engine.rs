@@ -130,6 +130,14 @@ impl Engine {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+        // Its containerd ends with it, a little later. The next engine would wait for it, as long as its number is there.
+        let file = self.dir.path().join("exec/containerd/containerd.pid");
+        let number = fs::read_to_string(&file).unwrap_or_default();
+        let until = Instant::now() + TIMEOUT;
+        while is_alive(number.trim()) && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let _ = fs::remove_file(file);
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -220,17 +228,22 @@ impl Drop for Engine {
     }
 }
 
-/// Ends whatever an engine left whose arguments name its directory, and what is mounted there.
+/// Whether a process of this number runs, and is more than a memory of its parent's.
+fn is_alive(number: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or_default();
+    !number.is_empty() && !state.is_empty() && !state.starts_with('Z')
+}
+
+/// Ends whatever an engine left whose arguments name its directory, with all that it started, and what is mounted
+/// there.
 fn end_below(dir: &Path) {
     let dir = dir.to_string_lossy().into_owned();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(pid) = name.parse().ok().and_then(rustix::process::Pid::from_raw) else {
-            continue;
-        };
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&words).contains(&dir) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        if name.parse::<u32>().is_ok() && String::from_utf8_lossy(&words).contains(&dir) {
+            end_with_children(&name);
         }
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -238,6 +251,15 @@ fn end_below(dir: &Path) {
     for point in points.filter(|point| point.starts_with(&dir)) {
         let _ = rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH);
     }
+}
+
+fn end_with_children(number: &str) {
+    let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+    if let Some(pid) = number.parse().ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    let children = children.unwrap_or_default();
+    children.split_whitespace().for_each(end_with_children);
 }
 
 fn is_there(program: &str) -> bool {
