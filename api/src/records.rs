@@ -110,7 +110,7 @@ impl AllocRecords {
     /// The same with what a whole allocation shows of its job.
     pub fn with_job(view: View<'_>, node: &Arc<NodeNames>, alloc: ShownAlloc<'_>) -> AllocRecords {
         AllocRecords {
-            job_status: view.job_status(&alloc.record().job),
+            job_status: view.job_status(&alloc.record().job).as_str(),
             ..AllocRecords::of(view, node, alloc)
         }
     }

@@ -85,7 +85,7 @@ fn agent_restored_from_store_of_0_1_0_knows_its_allocs() {
     let status = |id: &str| {
         let key = agent.view().jobs().map(|job| job.job.key());
         let key = { key }.find(|key| &*key.id == id).unwrap();
-        agent.view().job_status(&key)
+        agent.view().job_status(&key).as_str()
     };
     let found = ["big", "once", "web", "work"].map(status);
     assert_eq!(found, ["pending", "dead", "running", "running"]);

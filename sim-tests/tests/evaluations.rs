@@ -146,6 +146,12 @@ fn blocked_evaluation_completes_at_placement() {
         sim.until(SOON, |sim| sim.runs("two", "two"))?;
         let now = status(sim, blocked.id);
         sim.expect_that(now == Some(EvalStatus::Complete), &format!("{now:?}"))?;
+        for id in [asked, blocked.id] {
+            let changes = evaluation(sim, id).map(|eval| eval.changes.clone());
+            let mut placed = changes.iter().flatten();
+            let holds = placed.any(|(group, it)| group == "g" && it.place == 1);
+            sim.expect_that(holds, &format!("one copy was wanted: {changes:?}"))?;
+        }
         let holds = sim
             .live("two")
             .is_some_and(|alloc| alloc.record().eval == blocked.id);

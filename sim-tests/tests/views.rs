@@ -19,8 +19,9 @@ use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use serde::Serialize;
 
 fn status(sim: &Sim, job: &str) -> &'static str {
-    sim.view()
-        .map_or("unknown", |view| view.job_status(&JobKey::local(job)))
+    sim.view().map_or("unknown", |view| {
+        view.job_status(&JobKey::local(job)).as_str()
+    })
 }
 
 /// Registers a job if it still has this index.

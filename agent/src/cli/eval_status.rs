@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::args::{DeploymentStatusArgs, EvalStatusArgs, Shape};
 use super::context::{Context, Outcome};
-use super::table::{block, short, table};
-use super::{lookup, monitor};
-use crate::http::dto::{DeploymentDto, EvaluationDto};
+use super::failure::Failure;
+use super::table::{self, block, short, table};
+use super::{job_status, lookup, monitor};
+use crate::http::dto::{AllocStub, DeploymentDto, DesiredUpdates, EvalStub, EvaluationDto};
 use crate::times;
 
 /// Runs `eval status`.
@@ -25,8 +26,13 @@ pub(super) async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
             .await?;
         return cx.show(&args.shape, &whole);
     }
+    let related = [("related", "true")];
+    let path = format!("/v1/evaluation/{}", eval.id);
+    let eval: EvaluationDto = cx.client.get(&path, &related).await?;
+    let placed: Vec<AllocStub> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
     let shown = describe(cx, &eval, args.verbose);
     cx.screen.print_line(&shown)?;
+    tables(cx, &eval, &placed, args.verbose)?;
     if !eval.failed_groups.is_empty() {
         cx.screen.title("\nFailed Placements")?;
         cx.screen.print_line(&monitor::failed_groups(&eval))?;
@@ -58,6 +64,77 @@ fn describe(cx: &Context, eval: &EvaluationDto, verbose: bool) -> String {
     ];
     lines.extend(wait(eval).map(|until| ("Wait Until", until)));
     block(lines)
+}
+
+/// The evaluations beside it, what its plan did, and what it placed.
+fn tables(
+    cx: &mut Context,
+    eval: &EvaluationDto,
+    placed: &[AllocStub],
+    verbose: bool,
+) -> Result<(), Failure> {
+    let related = eval.related_evals.as_deref().unwrap_or_default();
+    if !related.is_empty() {
+        cx.screen.title("\nRelated Evaluations")?;
+        cx.screen.print_line(&related_evals(related, verbose))?;
+    }
+    let groups = eval.plan_annotations.iter();
+    let groups: Vec<_> = groups.flat_map(|it| &it.desired_updates).collect();
+    if !groups.is_empty() {
+        cx.screen.title("\nPlan Annotations")?;
+        cx.screen.print_line(&annotations(&groups))?;
+    }
+    if !placed.is_empty() {
+        cx.screen.title("\nPlaced Allocations")?;
+        let shown = job_status::allocations(cx, placed, verbose);
+        cx.screen.print_line(&shown)?;
+    }
+    Ok(())
+}
+
+fn related_evals(related: &[EvalStub], verbose: bool) -> String {
+    let row = |eval: &EvalStub| {
+        [
+            short(&eval.id, verbose),
+            eval.priority.to_string(),
+            eval.triggered_by.clone(),
+            eval.status.clone(),
+            eval.status_description.clone(),
+        ]
+    };
+    let header = ["ID", "Priority", "Triggered By", "Status", "Description"];
+    table(header, related.iter().map(row))
+}
+
+/// What a plan did, by group. What is rare has a column only where there is any.
+fn annotations(groups: &[(&String, &DesiredUpdates)]) -> String {
+    type Column = (&'static str, fn(&DesiredUpdates) -> u32);
+    let always: [Column; 5] = [
+        ("Ignore", |it| it.ignore),
+        ("Place", |it| it.place),
+        ("Stop", |it| it.stop),
+        ("InPlace", |it| it.in_place_update),
+        ("Destructive", |it| it.destructive_update),
+    ];
+    let rare: [Column; 4] = [
+        ("Canary", |it| it.canary),
+        ("Preemptions", |it| it.preemptions),
+        ("Reschedule Now", |it| it.reschedule_now),
+        ("Reschedule Later", |it| it.reschedule_later),
+    ];
+    let is_used = |(_, of): &Column| groups.iter().any(|(_, updates)| of(updates) > 0);
+    let columns: Vec<Column> = always
+        .into_iter()
+        .chain(rare.into_iter().filter(is_used))
+        .collect();
+    let mut header = vec!["Task Group".to_owned()];
+    header.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
+    let rows = groups.iter().map(|(group, updates)| {
+        let mut row = vec![(*group).clone()];
+        row.extend(columns.iter().map(|(_, of)| of(updates).to_string()));
+        row
+    });
+    table::columns(core::iter::once(header).chain(rows))
 }
 
 /// Until when it waits for the replacement of a failed allocation, if it does.

@@ -130,7 +130,12 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     }
     cx.screen.title("\nSummary")?;
     cx.screen.print_line(&summary(&job.job_summary))?;
-    evaluations(cx, &job, args).await?;
+    let path = job_path(&job, "/allocations");
+    let all = if args.all_allocs { "true" } else { "false" };
+    let query = [namespace[0], ("all", all)];
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &query).await?;
+    let evals = evals(cx, &job, &allocs, args).await?;
+    evaluations(cx, &job, &evals, args)?;
     let path = job_path(&job, "/deployment");
     let deployment: Option<DeploymentDto> = cx.client.get(&path, &namespace).await?;
     if let Some(deployment) = deployment {
@@ -145,11 +150,7 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
             monitor::groups(&deployment)
         ))?;
     }
-    let path = job_path(&job, "/allocations");
-    let all = if args.all_allocs { "true" } else { "false" };
-    let query = [namespace[0], ("all", all)];
-    let allocs: Vec<AllocStub> = cx.client.get(&path, &query).await?;
-    replacements(cx, &job, &allocs, args.verbose).await?;
+    replacements(cx, &allocs, &evals, args.verbose)?;
     cx.screen.title("\nAllocations")?;
     let shown = allocations(cx, &allocs, args.verbose);
     cx.screen.print_line(&shown)?;
@@ -290,24 +291,44 @@ fn summary(summary: &JobSummary) -> String {
     table(header, rows)
 }
 
-/// The job's evaluations, if they are asked for, and what the latest one could not place.
-async fn evaluations(cx: &mut Context, job: &JobStub, args: &JobStatusArgs) -> Result<(), Failure> {
-    let waiting = job
-        .job_summary
-        .summary
-        .values()
-        .any(|group| group.queued > 0);
-    let shows = args.evals || args.verbose;
-    if !waiting && !shows {
-        return Ok(());
+/// The job's evaluations, if something of them is shown.
+async fn evals(
+    cx: &mut Context,
+    job: &JobStub,
+    allocs: &[AllocStub],
+    args: &JobStatusArgs,
+) -> Result<Vec<EvaluationDto>, Failure> {
+    let waits = |alloc: &AllocStub| !alloc.followup_eval_id.is_empty();
+    if !is_queued(job) && !shows_evals(args) && !allocs.iter().any(waits) {
+        return Ok(Vec::new());
     }
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/evaluations");
-    let evals: Vec<EvaluationDto> = cx.client.get(&path, &namespace).await?;
-    if shows {
+    cx.client.get(&path, &namespace).await
+}
+
+fn shows_evals(args: &JobStatusArgs) -> bool {
+    args.evals || args.verbose
+}
+
+/// Whether something of the job waits to be placed.
+fn is_queued(job: &JobStub) -> bool {
+    let mut groups = job.job_summary.summary.values();
+    groups.any(|group| group.queued > 0)
+}
+
+/// The job's evaluations, if they are asked for, and what the latest one could not place.
+fn evaluations(
+    cx: &mut Context,
+    job: &JobStub,
+    evals: &[EvaluationDto],
+    args: &JobStatusArgs,
+) -> Result<(), Failure> {
+    if shows_evals(args) {
         cx.screen.title("\nEvaluations")?;
-        cx.screen.print_line(&eval_table(&evals, args.verbose))?;
+        cx.screen.print_line(&eval_table(evals, args.verbose))?;
     }
+    let waiting = is_queued(job);
     if let Some(eval) = evals
         .iter()
         .filter(|_| waiting)
@@ -320,25 +341,17 @@ async fn evaluations(cx: &mut Context, job: &JobStub, args: &JobStatusArgs) -> R
 }
 
 /// When the first failed allocation of each group is replaced that waits for it.
-async fn replacements(
+fn replacements(
     cx: &mut Context,
-    job: &JobStub,
     allocs: &[AllocStub],
+    evals: &[EvaluationDto],
     verbose: bool,
 ) -> Result<(), Failure> {
-    let waiting = allocs.iter().filter(|it| !it.followup_eval_id.is_empty());
-    let waiting: Vec<&AllocStub> = waiting.collect();
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let namespace = [("namespace", job.namespace.as_str())];
-    let path = job_path(job, "/evaluations");
-    let evals: Vec<EvaluationDto> = cx.client.get(&path, &namespace).await?;
     let evals: BTreeMap<&str, &EvaluationDto> =
         evals.iter().map(|eval| (eval.id.as_str(), eval)).collect();
     // Of very many copies the first one says enough.
     let mut first: BTreeMap<&str, &EvaluationDto> = BTreeMap::new();
-    for alloc in waiting {
+    for alloc in allocs {
         let Some(eval) = evals.get(alloc.followup_eval_id.as_str()) else {
             continue;
         };

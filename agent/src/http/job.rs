@@ -223,7 +223,7 @@ async fn job_actions(api: &Api, params: &Params, key: JobKey) -> Answer {
 
 async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {
     of_record(api, params, key, "job not found", |view, record| {
-        let status = view.job_status(&record.job.key());
+        let status = view.job_status(&record.job.key()).as_str();
         // The status follows the allocations, so the index does too.
         let index = summary(view, record).modify_index;
         Indexed {

@@ -66,7 +66,7 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
             .map(|alloc| AllocStub::from(&AllocRecords::of(view, &node, alloc)))
             .collect();
         let planned = Planned {
-            annotations: PlanAnnotations::of(&dry_run, preempted),
+            annotations: PlanAnnotations::of(&dry_run.groups, preempted),
             failed_groups: AllocMetric::of_dry_run(&node, &dry_run),
             job_modify_index: known.as_ref().map_or(0, |known| known.job_modify_index),
             index: known.as_ref().map_or(0, |known| known.modify_index),

@@ -64,7 +64,7 @@ impl JobRecords {
     pub(super) fn of(view: View<'_>, record: &Arc<JobRecord>) -> JobRecords {
         JobRecords {
             record: record.clone(),
-            status: view.job_status(&record.job.key()),
+            status: view.job_status(&record.job.key()).as_str(),
             summary: summary(view, record),
         }
     }

@@ -253,3 +253,22 @@ async fn blocked_evaluation_is_related_to_its_previous_one() {
     let plain: EvaluationDto = rig.client.get(&path, &[]).await.unwrap();
     assert_eq!(plain.related_evals, None);
 }
+
+#[tokio::test]
+async fn evaluation_says_what_its_plan_did() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["TaskGroups"][0]["Count"] = json!(2);
+    let first = register(&rig, web.clone()).await.eval_id;
+    web["TaskGroups"][0]["Count"] = json!(3);
+    let second = register(&rig, web).await.eval_id;
+    for (id, place, ignore) in [(first, 2, 0), (second, 1, 2)] {
+        let path = format!("/v1/evaluation/{id}");
+        let eval: Value = rig.client.get(&path, &[]).await.unwrap();
+        let annotations = &eval["PlanAnnotations"];
+        let found = &annotations["DesiredTGUpdates"]["g"];
+        let wanted = (&json!(place), &json!(ignore), &json!(0));
+        assert_eq!((&found["Place"], &found["Ignore"], &found["Stop"]), wanted);
+        assert_eq!(annotations["PreemptedAllocs"], Value::Null);
+    }
+}

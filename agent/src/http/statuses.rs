@@ -220,7 +220,7 @@ impl<'a> Around<'a> {
         let makes_jobs = record.job.is_template();
         let children = || {
             let children = view.children_of(&key);
-            let statuses = children.map(|child| view.job_status(&child.job.key()));
+            let statuses = children.map(|child| view.job_status(&child.job.key()).as_str());
             statuses.collect()
         };
         let allocs = view.shown_allocs_of(&key);

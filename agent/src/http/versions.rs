@@ -54,7 +54,7 @@ pub(super) async fn list(api: &Api, params: &Params, key: JobKey) -> Answer {
         None => Indexed::whole(view, None),
         Some(record) => Indexed {
             index: record.job.modify_index,
-            value: Some((record.clone(), view.job_status(&wanted))),
+            value: Some((record.clone(), view.job_status(&wanted).as_str())),
         },
     })
     .await?;

@@ -1,5 +1,6 @@
 //! The commands that are an agent: `drover agent` and `drover up`.
 
+use drover_core::model::job::JobStatus;
 use std::env;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -218,7 +219,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
     let asked = key.clone();
     let over = running
         .agent_handle
-        .ask(move |view| view.job(&asked).is_some() && view.job_status(&asked) == "dead");
+        .ask(move |view| view.job(&asked).is_some() && view.job_status(&asked) == JobStatus::Dead);
     if over.await.unwrap_or(false) {
         let deregister = Deregister {
             job: key,

@@ -1,6 +1,7 @@
 //! `drover up`: follows one job on the terminal, its events and its output, until it is over or
 //! somebody ends it. Of a parameterized job that are the jobs which are dispatched of it.
 
+use drover_core::model::job::JobStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +47,7 @@ const LEARNING: Duration = Duration::from_millis(100);
 struct JobCheck {
     allocs: Vec<JobSnapshot>,
     blocked: Vec<(String, PlacementFailure)>,
-    status: &'static str,
+    status: JobStatus,
     failed: bool,
     /// Whether something of the machine is still being found out, so that there may be a place soon.
     learning: bool,
@@ -290,17 +291,17 @@ impl Follower {
             check_job.allocs.is_empty(),
             check_job.failed,
         ) {
-            ("dead", false, true) => Some(Followed::Failed),
-            ("dead", false, false) => Some(Followed::Complete),
+            (JobStatus::Dead, false, true) => Some(Followed::Failed),
+            (JobStatus::Dead, false, false) => Some(Followed::Complete),
             // On a full disk what ended is garbage-collected at once.
-            ("dead", true, _) => {
+            (JobStatus::Dead, true, _) => {
                 let last = self.shown.last()?;
                 Some(match self.failed.contains(&last.id) {
                     true => Followed::Failed,
                     false => Followed::Complete,
                 })
             }
-            _ => None,
+            (JobStatus::Pending | JobStatus::Running, _, _) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! keeps it; so nothing is ever placed in one that is not there, except where the configuration named it until the
 //! agent was restarted: its jobs go on, and take no change.
 
+use crate::model::job::JobStatus;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ impl Agent {
             }
             let job = &record.job;
             let ends_by_itself = job.job_type.runs_to_completion();
-            if self.view().job_status(key) != "dead" {
+            if self.view().job_status(key) != JobStatus::Dead {
                 return Some(format!("job {}, which is not dead", quote(&job.id)));
             }
             if !job.stop && (!ends_by_itself || self.shared.fingerprint_pending) {

@@ -11,6 +11,7 @@
 //! - **A drained node stays ineligible** until somebody makes it eligible again; the jobs that could not be placed
 //!   meanwhile wait in their blocked evaluations, and are evaluated then.
 
+use crate::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -156,7 +157,7 @@ impl Agent {
     pub(super) fn evaluate_node(&mut self, now: Now) -> Reply {
         let jobs = self.local.jobs.iter();
         let live = jobs.filter(|(key, record)| {
-            !record.job.is_template() && self.view().job_status(key) != "dead"
+            !record.job.is_template() && self.view().job_status(key) != JobStatus::Dead
         });
         let live: Vec<JobKey> = live.map(|(key, _)| key.clone()).collect();
         let live = live.iter();

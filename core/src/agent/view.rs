@@ -1,5 +1,6 @@
 //! Read-only questions, for the API and for the checks of the simulator.
 
+use crate::model::job::JobStatus;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -175,10 +176,10 @@ impl<'a> View<'a> {
         &self.agent.local.submissions
     }
 
-    /// `pending`, `running` or `dead`, as people know it.
-    pub fn job_status(self, key: &JobKey) -> &'static str {
+    /// Where a job is in its life; one that is not there is dead.
+    pub fn job_status(self, key: &JobKey) -> JobStatus {
         let Some(record) = self.job(key) else {
-            return "dead";
+            return JobStatus::Dead;
         };
         let waits = self.agent.local.re_evaluate_at.contains_key(key)
             || self.agent.local.awaits_placement(key);

@@ -86,12 +86,7 @@ pub struct Progress {
 impl Local {
     /// An allocation is there no more. Returns whether its job has none now.
     pub fn forget_alloc(&mut self, alloc: &AllocRecord) -> bool {
-        if let Some(of_job) = self.allocs.get_mut(&alloc.job) {
-            of_job.remove(&alloc.id);
-            if of_job.is_empty() {
-                self.allocs.remove(&alloc.job);
-            }
-        }
+        remove_from(&mut self.allocs, &alloc.job, &alloc.id);
         !self.allocs.contains_key(&alloc.job)
     }
 
@@ -122,7 +117,6 @@ impl Local {
 
     /// An evaluation is new, or changed.
     pub fn insert_eval(&mut self, eval: Arc<Evaluation>) {
-        self.close_eval(&eval);
         self.take_off(&eval);
         if !eval.is_waiting() {
             let of_job = self.evals_of.entry(eval.job.clone()).or_default();
@@ -144,18 +138,7 @@ impl Local {
         let Some(eval) = self.evals.remove(&id) else {
             return;
         };
-        self.close_eval(&eval);
         self.take_off(&eval);
-    }
-
-    /// An evaluation is no more among those that do not wait.
-    fn take_off(&mut self, eval: &Evaluation) {
-        if let Some(of_job) = self.evals_of.get_mut(&eval.job) {
-            of_job.remove(&(eval.create_index, eval.id));
-            if of_job.is_empty() {
-                self.evals_of.remove(&eval.job);
-            }
-        }
     }
 
     /// The evaluations of a job that do not wait for a time, the latest first.
@@ -169,13 +152,17 @@ impl Local {
         self.follow_ups.get(job)?.get(&alloc).copied()
     }
 
-    fn close_eval(&mut self, eval: &Evaluation) {
-        if let Some(open) = self.open_evals.get_mut(&eval.job) {
-            open.remove(&eval.id);
-            if open.is_empty() {
-                self.open_evals.remove(&eval.job);
-            }
-        }
+    /// The job's latest evaluation; not one that follows on a failure, if there are others.
+    pub fn latest_eval(&self, job: &JobKey) -> Option<&Arc<Evaluation>> {
+        let latest = self.latest_evals(job).find(|it| it.follow_up.is_none());
+        latest.or_else(|| self.latest_evals(job).next())
+    }
+
+    /// An evaluation is in no list of its job any more.
+    fn take_off(&mut self, eval: &Evaluation) {
+        let numbered = (eval.create_index, eval.id);
+        remove_from(&mut self.evals_of, &eval.job, &numbered);
+        remove_from(&mut self.open_evals, &eval.job, &eval.id);
         let Some(alloc) = eval.follow_up.as_ref().map(|it| it.alloc) else {
             return;
         };
@@ -199,5 +186,15 @@ impl Local {
         });
         let by_priority: BTreeSet<(Reverse<i64>, JobKey)> = known.collect();
         by_priority.into_iter().map(|(_, key)| key).collect()
+    }
+}
+
+/// Removes one from the set of a job, and the set with the last.
+fn remove_from<T: Ord>(sets: &mut BTreeMap<JobKey, BTreeSet<T>>, job: &JobKey, one: &T) {
+    if let Some(of_job) = sets.get_mut(job) {
+        of_job.remove(one);
+        if of_job.is_empty() {
+            sets.remove(job);
+        }
     }
 }

@@ -88,6 +88,44 @@ impl EvalStatus {
     }
 }
 
+/// What becomes of the copies of a group by a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupChanges {
+    /// Of which nothing changes, those included that are not made yet.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ignore: u32,
+    /// Made where none runs, those included for which there is no place now.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub place: u32,
+    /// Ended, and not replaced.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stop: u32,
+    /// Canaries that are made beside what they are to replace.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub canary: u32,
+    /// Updated as they run.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub in_place: u32,
+    /// Ended and replaced, those included for which there is no place now.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub destructive: u32,
+    /// Allocations that are preempted for the group.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub preemptions: u32,
+    /// Failed, and replaced now, if there is a place.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reschedule_now: u32,
+    /// Failed, and replaced when their pause is over.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reschedule_later: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 /// The replacement of a failed allocation that had to wait.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FollowUp {
@@ -117,6 +155,9 @@ pub struct Evaluation {
     pub status: EvalStatus,
     /// Groups that could not be placed as a whole when it was planned, with the reasons.
     pub failed_groups: Vec<(String, PlacementFailure)>,
+    /// What the plan did that completed it, by group. Evaluations that were completed by the same plan all say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<(String, GroupChanges)>,
     /// The blocked evaluation that waits for what this one could not place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_eval: Option<EvalId>,

@@ -57,6 +57,28 @@ impl JobType {
     }
 }
 
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStatus {
+    /// Something of it waits to be placed or replaced, and nothing of it is alive.
+    Pending,
+    /// Something of it is alive, or it makes jobs.
+    Running,
+    /// Nothing of it is alive, and nothing comes.
+    Dead,
+}
+
+impl JobStatus {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobStatus::Pending => "pending",
+            JobStatus::Running => "running",
+            JobStatus::Dead => "dead",
+        }
+    }
+}
+
 /// A job as it is submitted and as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

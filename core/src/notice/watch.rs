@@ -1,5 +1,6 @@
 //! What is new: what a commit makes true that was not true before.
 
+use crate::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{Fact, Told};
@@ -47,7 +48,7 @@ impl Watch {
             let failed = |alloc: &&AllocRecord| alloc.status == ClientStatus::Failed;
             let may_go_on = !record.job.stop && allocs.iter().any(failed);
             let status = match may_go_on {
-                true => "pending",
+                true => JobStatus::Pending,
                 false => job_status(record, allocs.iter().copied(), false),
             };
             watch.job(key, Some(record), status, &allocs, &mut all);
@@ -179,7 +180,7 @@ impl Watch {
         &mut self,
         key: &JobKey,
         record: Option<&JobRecord>,
-        status: &str,
+        status: JobStatus,
         allocs: &[&AllocRecord],
         new: &mut Vec<Notice>,
     ) {
@@ -187,7 +188,7 @@ impl Watch {
             self.dead.remove(key);
             return;
         };
-        if status != "dead" {
+        if status != JobStatus::Dead {
             self.dead.remove(key);
             return;
         }

@@ -19,7 +19,7 @@ use super::gc_snapshot::GcSnapshot;
 use crate::config::Retention;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::Evaluation;
-use crate::model::job::Job;
+use crate::model::job::{Job, JobStatus};
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Span, Timestamp};
 
@@ -123,11 +123,11 @@ impl<'a> Pass<'a> {
         let elsewhere: BTreeSet<&JobKey> = elsewhere.map(|(slot, _)| &slot.job).collect();
         let mut dead = Vec::new();
         for (key, job) in jobs.iter().filter(|(_, job)| is_temporary(&job.job)) {
-            if job.purge || gc_snapshot.status_of(job) != "dead" {
+            if job.purge || gc_snapshot.status_of(job) != JobStatus::Dead {
                 continue;
             }
             // What comes next must not run beside what may still run on another node.
-            if elsewhere.contains(key) || gc_snapshot.allocs_of(key).any(needed) {
+            if elsewhere.contains(key) || gc_snapshot.records_of(key).into_iter().any(needed) {
                 // Nothing tells when that is over.
                 self.check_again_in(INTERVAL);
                 continue;

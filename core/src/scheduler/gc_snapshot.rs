@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::reconcile;
+use super::{by_id, reconcile};
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, Slot};
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::Deployment;
+use crate::model::job::JobStatus;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Timestamp;
@@ -31,20 +32,22 @@ pub struct GcSnapshot<'a> {
 
 impl<'a> GcSnapshot<'a> {
     /// The records of a job's allocations.
-    pub fn allocs_of(&self, job: &JobKey) -> impl Iterator<Item = &'a AllocRecord> + Clone {
-        let ids = self.allocs_of.get(job).into_iter().flatten();
-        ids.filter_map(|id| self.alloc(*id))
+    pub fn records_of(&self, job: &JobKey) -> Vec<&'a AllocRecord> {
+        let of_job = self.allocs_of.get(job);
+        let records = of_job.map(|ids| by_id::find_all(&self.allocs, ids));
+        records.unwrap_or_default()
     }
 
     fn alloc(&self, id: AllocId) -> Option<&'a AllocRecord> {
-        let found = self.allocs.binary_search_by_key(&id, |alloc| alloc.id);
-        found.ok().and_then(|at| self.allocs.get(at).copied())
+        by_id::find(&self.allocs, id).copied()
     }
 
-    /// `pending`, `running` or `dead`, as people know it.
-    pub fn status_of(&self, record: &JobRecord) -> &'static str {
+    /// Where a job is in its life.
+    pub fn status_of(&self, record: &JobRecord) -> JobStatus {
         let key = record.job.key();
-        job_status(record, self.allocs_of(&key), self.waiting.contains(&key))
+        let records = self.records_of(&key);
+        let waits = self.waiting.contains(&key);
+        job_status(record, records.into_iter(), waits)
     }
 
     /// Whether something still depends on an allocation that ended: its replacement, who gets its disk, or
@@ -98,21 +101,24 @@ impl<'a> GcSnapshot<'a> {
     }
 }
 
-/// `pending`, `running` or `dead`, as people know it, by a job's allocations and whether something of it
+/// Where a job is in its life, by its allocations and whether something of it
 /// is replaced later or waits to be placed.
 pub fn job_status<'a>(
     record: &JobRecord,
     mut allocs: impl Iterator<Item = &'a AllocRecord> + Clone,
     waits: bool,
-) -> &'static str {
+) -> JobStatus {
     let live = |alloc: &AllocRecord| {
         !alloc.finished && matches!(alloc.status, ClientStatus::Running | ClientStatus::Pending)
     };
     if allocs.clone().any(live) {
-        return "running";
+        return JobStatus::Running;
     }
     if record.job.is_template() {
-        return if record.job.stop { "dead" } else { "running" };
+        return match record.job.stop {
+            true => JobStatus::Dead,
+            false => JobStatus::Running,
+        };
     }
     // It was preempted and has no replacement yet.
     let evicted = |alloc: &AllocRecord| {
@@ -122,7 +128,10 @@ pub fn job_status<'a>(
     let any_evicted = allocs.clone().any(evicted);
     let never_placed = allocs.next().is_none() && record.done.is_empty();
     let more_to_come = !record.job.stop && (waits || never_placed || any_evicted);
-    if more_to_come { "pending" } else { "dead" }
+    match more_to_come {
+        true => JobStatus::Pending,
+        false => JobStatus::Dead,
+    }
 }
 
 /// How many copies of a group are wanted; none of one that the job no longer has.

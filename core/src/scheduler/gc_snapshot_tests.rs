@@ -89,6 +89,7 @@ impl World {
             deployment: None,
             status: EvalStatus::Complete,
             failed_groups: Vec::new(),
+            changes: Vec::new(),
             blocked_eval: None,
             previous_eval: None,
             follow_up: None,

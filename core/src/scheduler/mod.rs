@@ -20,6 +20,8 @@
 //! ends an allocation: the jobs that follow ([`Plan::rest`]) are planned when it is known what that
 //! frees at once.
 
+mod by_id;
+mod changes;
 pub mod collection;
 pub mod drain;
 mod dry_run;
@@ -42,7 +44,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use dry_run::{DryRun, GroupChanges};
+pub use changes::Changes;
+pub use dry_run::DryRun;
 pub use feasibility::admits;
 pub(crate) use placing::devices_for;
 pub use preempting::PREEMPTION_MARGIN;
@@ -50,7 +53,7 @@ pub use rescheduling::{reschedule_delay, reschedule_limits};
 pub use snapshot::{AllocState, Snapshot};
 
 use self::placing::Pass;
-use self::reconcile::{Changes, JobContext, Placement};
+use self::reconcile::{JobContext, Placement};
 use self::rollout::{Rollback, Verdict};
 use crate::cx::Rng;
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
@@ -92,8 +95,8 @@ pub enum Action {
     ReplaceAt(JobKey, BTreeMap<AllocId, Instant>),
     /// An allocation is made.
     Place(Box<NewAlloc>),
-    /// Everything of a job was considered, and this could not be placed.
-    Considered(JobKey, Unplaced),
+    /// Everything of a job was considered: what could not be placed, and what becomes of its copies.
+    Considered(JobKey, Unplaced, Changes),
     /// What is left of an ended allocation is removed, because its job is purged.
     Remove(AllocId),
     /// Nothing is left of a job that is purged.
@@ -128,6 +131,27 @@ pub struct Unplaced {
     pub copies: BTreeMap<GroupName, Missing>,
 }
 
+/// What placing a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It runs beside what it is to replace.
+    Canary,
+    /// It replaces an old version that runs.
+    Destructive,
+    /// None runs.
+    Place,
+}
+
+impl Kind {
+    fn of(placement: &Placement) -> Kind {
+        match (placement.canary, placement.replaces_outdated) {
+            (true, _) => Kind::Canary,
+            (false, true) => Kind::Destructive,
+            (false, false) => Kind::Place,
+        }
+    }
+}
+
 /// Copies of a group that are not placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
@@ -135,6 +159,8 @@ pub struct Missing {
     pub place: u32,
     /// Those of which an old version runs.
     pub destructive: u32,
+    /// Canaries.
+    pub canary: u32,
 }
 
 impl Unplaced {
@@ -144,12 +170,12 @@ impl Unplaced {
     }
 
     /// A copy of this group is not placed. Of all copies the first says why.
-    fn add(&mut self, group: &GroupName, replaces_outdated: bool, why: NotPlaced) {
+    fn add(&mut self, group: &GroupName, kind: Kind, why: NotPlaced) {
         let missing = self.copies.entry(group.clone()).or_default();
-        if replaces_outdated {
-            missing.destructive += 1;
-        } else {
-            missing.place += 1;
+        match kind {
+            Kind::Canary => missing.canary += 1,
+            Kind::Destructive => missing.destructive += 1,
+            Kind::Place => missing.place += 1,
         }
         match why {
             NotPlaced::Unknown => self.unknown = true,
@@ -216,6 +242,7 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
             }
         }
     }
+    let begin = pass.actions.len();
     let excluded = excluded(snapshot, record, &allocs);
     let seen = JobContext {
         now: snapshot.now,
@@ -224,13 +251,12 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
         status,
         excluded: &excluded,
     };
-    let changes = reconcile::reconcile(record, &allocs, seen);
-    let Changes {
+    let reconcile::Changes {
         place,
         stop,
         update,
         due,
-    } = changes;
+    } = reconcile::reconcile(record, &allocs, seen);
     for (id, why) in stop {
         pass.stop(id);
         pass.actions.push(Action::Stop(id, why));
@@ -241,7 +267,10 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
     }
     pass.actions.push(Action::ReplaceAt(key.clone(), due));
     let unplaced = place_all(pass, key, record, place);
-    pass.actions.push(Action::Considered(key.clone(), unplaced));
+    let of_job = pass.actions.get(begin..).unwrap_or_default();
+    let changes = changes::changes(snapshot, record, of_job, &unplaced);
+    pass.actions
+        .push(Action::Considered(key.clone(), unplaced, changes));
     let progress = match status {
         Some(DeploymentStatus::Running) => {
             rollout::awaited_progress(pass, record, &allocs, &update)
@@ -280,12 +309,12 @@ fn place_all(
     let mut unplaced = Unplaced::default();
     for placement in placements {
         let group: GroupName = placement.group.clone();
-        let replaces_outdated = placement.replaces_outdated;
+        let kind = Kind::of(&placement);
         // What one copy did not get from others, the next does not get either.
         let first = !unplaced.names(group.as_str());
         match pass.place(key, record, placement, first) {
             Ok(new) => pass.actions.push(Action::Place(Box::new(new))),
-            Err(why) => unplaced.add(&group, replaces_outdated, why),
+            Err(why) => unplaced.add(&group, kind, why),
         }
     }
     unplaced

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::by_id;
 use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::cx::Rng;
@@ -90,25 +91,12 @@ impl<'a> Snapshot<'a> {
         let Some(of_job) = self.allocs_of.get(job) else {
             return Vec::new();
         };
-        // Of a job that has most of them, to look each up is dearer than to go through all.
-        if of_job.len() < self.allocs.len() / 8 {
-            let records = of_job.iter().filter_map(|id| self.alloc(*id));
-            return records.map(|alloc| alloc.record).collect();
-        }
-        let mut ids = of_job.iter().peekable();
-        let mut records = Vec::with_capacity(of_job.len());
-        for alloc in &self.allocs {
-            while ids.next_if(|id| **id < alloc.record.id).is_some() {}
-            if ids.next_if(|id| **id == alloc.record.id).is_some() {
-                records.push(alloc.record);
-            }
-        }
-        records
+        let allocs = by_id::find_all(&self.allocs, of_job).into_iter();
+        allocs.map(|alloc| alloc.record).collect()
     }
 
     /// The allocation of this id.
     pub(super) fn alloc(&self, id: AllocId) -> Option<&AllocState<'a>> {
-        let found = self.allocs.binary_search_by_key(&id, |one| one.record.id);
-        found.ok().and_then(|at| self.allocs.get(at))
+        by_id::find(&self.allocs, id)
     }
 }

@@ -8,7 +8,7 @@ use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::ids::{GroupName, JobKey, Slot};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus};
-use crate::model::eval::Deployment;
+use crate::model::eval::{Deployment, GroupChanges, GroupRollout};
 use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::JobType;
 use crate::model::node::{DriverInfo, Node};
@@ -218,7 +218,7 @@ fn placed(plan: &Plan) -> Vec<&NewAlloc> {
 
 fn failures(plan: &Plan) -> Vec<String> {
     let of = |action: &Action| match action {
-        Action::Considered(_, unplaced) => unplaced.failed.clone(),
+        Action::Considered(_, unplaced, _) => unplaced.failed.clone(),
         Action::EndRollout(..)
         | Action::Promote(..)
         | Action::Revert(..)
@@ -365,9 +365,17 @@ fn missing_driver_fails_placement_after_fingerprints() {
                 Missing {
                     place: 2,
                     destructive: 0,
+                    canary: 0,
                 },
             )]),
         },
+        Changes::from([(
+            "g".to_owned(),
+            GroupChanges {
+                place: 2,
+                ..GroupChanges::default()
+            },
+        )]),
     );
     assert!(plan.actions.contains(&considered), "{:?}", plan.actions);
 }
@@ -630,6 +638,61 @@ fn dry_run_counts_each_copy_once() {
         ..GroupChanges::default()
     };
     assert_eq!(dry_run.groups["g"], expected);
+}
+
+/// The copies that a group shall have, and what is made beside them.
+#[test]
+fn unplaced_canary_is_counted_besides_copies() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 2, &[]);
+    world.runs(1, &web, &[]);
+    world.runs(2, &web, &[]);
+    world.alloc(AllocId(2)).index = 1;
+    world.rolls_out(&web);
+    world.change(&web, |record| {
+        let old = record.job.clone();
+        let job = Arc::make_mut(&mut record.job);
+        job.version = 1;
+        let group = &mut job.task_groups[0];
+        group.tasks[0].env.insert("A".to_owned(), "b".to_owned());
+        group.update = Some(UpdateStrategy {
+            max_parallel: 1,
+            canary: 1,
+            ..UpdateStrategy::default()
+        });
+        record.versions.push(old);
+    });
+    for deployment in world.deployments.values_mut() {
+        let deployment = Arc::make_mut(deployment);
+        deployment.job_version = 1;
+        let canaries = GroupRollout {
+            canaries: 1,
+            ..GroupRollout::default()
+        };
+        deployment.groups.insert(GroupName::from("g"), canaries);
+    }
+    world.node.drivers.clear();
+    let expected = GroupChanges {
+        canary: 1,
+        ignore: 2,
+        ..GroupChanges::default()
+    };
+    let dry_run = DryRun::of(&world.snapshot(&[]), &web);
+    assert_eq!(dry_run.groups["g"], expected, "{:?}", dry_run.plan.actions);
+}
+
+#[test]
+fn what_a_plan_does_is_counted_for_each_job() {
+    let mut world = World::new();
+    let (web, db) = (world.job("web", 60, 2, &[]), world.job("db", 50, 1, &[]));
+    let plan = world.plan(&[&web, &db]);
+    let counted = plan.actions.iter().filter_map(|action| {
+        let Action::Considered(job, _, changes) = action else {
+            return None;
+        };
+        Some((job.clone(), changes["g"].place))
+    });
+    assert_eq!(counted.collect::<Vec<_>>(), [(web, 2), (db, 1)]);
 }
 
 #[test]

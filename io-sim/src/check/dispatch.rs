@@ -1,6 +1,7 @@
 //! Jobs that are made of others.
 
 use drover_core::ids::TaskKey;
+use drover_core::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
@@ -87,7 +88,7 @@ impl Checker {
         let children = view.jobs().filter(|record| record.job.is_child());
         for job in children.map(|record| &record.job) {
             let count = over.entry(&job.parent_id).or_default();
-            *count += usize::from(view.job_status(&job.key()) == "dead");
+            *count += usize::from(view.job_status(&job.key()) == JobStatus::Dead);
         }
         let kept = self.kept_children;
         for (parent, count) in over {

@@ -6,7 +6,7 @@ use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{EvalId, GroupName, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
-use drover_core::model::eval::{EvalStatus, Evaluation, FollowUp};
+use drover_core::model::eval::{EvalStatus, Evaluation, FollowUp, Trigger};
 use drover_core::store::record::JobRecord;
 
 use super::canaries::stands;
@@ -43,7 +43,7 @@ impl Checker {
         if self.evals.index == index || view.shutdown().is_some() {
             return Ok(());
         }
-        self.evals.index = index;
+        let before = core::mem::replace(&mut self.evals.index, index);
         let known = view.is_fingerprinted() && !view.machine().awaits_first_report();
         for eval in view.evals() {
             let pending = eval.status == EvalStatus::Pending && !eval.is_waiting();
@@ -58,6 +58,7 @@ impl Checker {
             }
             if !eval.status.is_open() && self.evals.closed.insert(eval.id) {
                 self.evaluation_reports_plan_result(view, eval)?;
+                self.evaluation_counts_what_its_plan_did(view, eval, before)?;
             }
         }
         for job in view.jobs().filter(|_| known) {
@@ -95,6 +96,48 @@ impl Checker {
             let filled = (0..wanted).all(|index| runs_copy(view, job, &name, index));
             self.holds(property, !(failed && still_waits && filled), || {
                 format!("{name} is placed: {eval:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a plan is said to have made was made in the step that completed the evaluation; only what is canceled says
+    /// nothing. One that was blocked may have been completed by the last of several plans of a step.
+    fn evaluation_counts_what_its_plan_did(
+        &mut self,
+        view: View<'_>,
+        eval: &Evaluation,
+        before: Option<u64>,
+    ) -> Verdict {
+        let property = Property::EvaluationCountsWhatItsPlanDid;
+        if eval.status == EvalStatus::Canceled {
+            return self.holds(property, eval.changes.is_empty(), || format!("{eval:?}"));
+        }
+        let (Some(job), Some(before)) = (view.job(&eval.job), before) else {
+            return Ok(());
+        };
+        let since = before.max(eval.create_index);
+        let was_blocked = eval.trigger == Trigger::QueuedAllocs && eval.create_index <= before;
+        for group in &job.job.task_groups {
+            let made = made(view, eval, &group.name, since);
+            let found = eval.changes.iter().find(|(name, _)| *name == group.name);
+            let changes = found.map(|(_, changes)| *changes).unwrap_or_default();
+            let counted = Made {
+                copies: changes.place + changes.destructive,
+                canaries: changes.canary,
+            };
+            // What could not be placed is counted, too.
+            let failed = eval.failed_groups.iter().any(|(it, _)| *it == group.name);
+            let holds = match (failed, was_blocked) {
+                (true, _) => counted.covers(made) && counted != Made::default(),
+                (false, true) => made.covers(counted),
+                (false, false) => counted == made,
+            };
+            self.holds(property, holds, || {
+                format!(
+                    "{}: made are {made:?}, not {counted:?}: {eval:?}",
+                    group.name
+                )
             })?;
         }
         Ok(())
@@ -156,6 +199,33 @@ impl Checker {
             format!("{key} lacks {unplaced:?}, and there are {blocked:?}")
         })
     }
+}
+
+/// How many allocations of a group are new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Made {
+    copies: u32,
+    canaries: u32,
+}
+
+impl Made {
+    fn covers(self, other: Made) -> bool {
+        self.copies >= other.copies && self.canaries >= other.canaries
+    }
+}
+
+/// Those of an evaluation's job that are younger.
+fn made(view: View<'_>, eval: &Evaluation, group: &str, since: u64) -> Made {
+    let all = view.allocs_of(&eval.job).map(AllocRunner::record);
+    let of_group = all.filter(|alloc| alloc.group.as_str() == group);
+    let mut made = Made::default();
+    for alloc in of_group.filter(|alloc| alloc.create_index > since) {
+        match alloc.canary {
+            true => made.canaries += 1,
+            false => made.copies += 1,
+        }
+    }
+    made
 }
 
 /// Whether a copy was placed at least once.

@@ -1,5 +1,6 @@
 //! Namespaces: nothing is in one that is not there.
 
+use drover_core::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -177,7 +178,7 @@ impl Checker {
     /// At rest each job that is not dead, and each variable, lies in a namespace that is there.
     pub(super) fn content_has_its_namespace(&mut self, world: &World, agent: &Agent) -> Verdict {
         let jobs = agent.view().jobs().map(|record| record.job.key());
-        let alive = jobs.filter(|key| agent.view().job_status(key) != "dead");
+        let alive = jobs.filter(|key| agent.view().job_status(key) != JobStatus::Dead);
         let jobs = alive.map(|key| (key.namespace, key.id));
         let variables = world.disk.records().keys().filter_map(|key| match key {
             Key::Variable(key) => Some((key.namespace.clone(), key.path.clone())),

@@ -1,5 +1,6 @@
 //! Periodic jobs: which times come is computed here from the expressions, second by second.
 
+use drover_core::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::requests::Request;
@@ -74,7 +75,7 @@ fn launches<'a>(view: View<'a>, parent: &Job) -> impl Iterator<Item = &'a JobRec
 
 fn alive<'a>(view: View<'a>, parent: &Job) -> impl Iterator<Item = JobKey> {
     let keys = launches(view, parent).map(|record| record.job.key());
-    keys.filter(move |key| view.job_status(key) != "dead")
+    keys.filter(move |key| view.job_status(key) != JobStatus::Dead)
 }
 
 impl Checker {

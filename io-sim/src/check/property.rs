@@ -438,6 +438,8 @@ properties! {
     /// A complete evaluation reports exactly the groups that have unplaced
     /// copies.
     EvaluationReportsPlanResult: "evaluation_reports_plan_result", [P27], Always;
+    /// An evaluation counts the copies that its plan made, and those that it could not place.
+    EvaluationCountsWhatItsPlanDid: "evaluation_counts_what_its_plan_did", [P27], Always;
     /// A job has one blocked evaluation with the reasons while copies are unplaced, and none
     /// otherwise.
     UnplacedGroupHasOneBlockedEvaluation: "unplaced_group_has_one_blocked_evaluation", [P27 P15], Always;

@@ -1,5 +1,6 @@
 //! What the API shows of jobs, evaluations, drivers and plugins is true.
 
+use drover_core::model::job::JobStatus;
 use std::collections::BTreeSet;
 
 use drover_core::agent::Agent;
@@ -19,7 +20,7 @@ impl Checker {
             let shown = view.job_status(&job.job.key());
             let so = status_of(view, job);
             self.holds(Property::ViewMatchesWorld, so.contains(&shown), || {
-                format!("job {} is {shown}, not one of {so:?}", job.job.id)
+                format!("job {} is {shown:?}, not one of {so:?}", job.job.id)
             })?;
         }
         for alloc in view.allocs() {
@@ -61,7 +62,7 @@ impl Checker {
 
 /// What a job's status may be. One that has nothing that lives may wait for a time or a place, which
 /// is nobody else's to know.
-fn status_of(view: View<'_>, job: &JobRecord) -> &'static [&'static str] {
+fn status_of(view: View<'_>, job: &JobRecord) -> &'static [JobStatus] {
     let key = job.job.key();
     let lives = |alloc: &AllocRunner| {
         let status = alloc.record().status;
@@ -69,16 +70,16 @@ fn status_of(view: View<'_>, job: &JobRecord) -> &'static [&'static str] {
     };
     let new = view.allocs_of(&key).next().is_none() && job.done.is_empty();
     if view.allocs_of(&key).any(lives) {
-        &["running"]
+        &[JobStatus::Running]
     } else if job.job.stop {
-        &["dead"]
+        &[JobStatus::Dead]
     } else if job.job.is_template() {
         // It waits for dispatches, or for its time.
-        &["running"]
+        &[JobStatus::Running]
     } else if new || !view.blocked(&key).is_empty() {
-        &["pending"]
+        &[JobStatus::Pending]
     } else {
-        &["pending", "dead"]
+        &[JobStatus::Pending, JobStatus::Dead]
     }
 }
 

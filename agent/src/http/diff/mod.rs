@@ -7,9 +7,10 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use drover_core::model::eval::GroupChanges;
 use drover_core::model::job::Job;
+use drover_core::scheduler::DryRun;
 use drover_core::scheduler::reconcile::replaces_task;
-use drover_core::scheduler::{DryRun, GroupChanges};
 use serde_json::{Map, Value};
 
 use self::blocks::{Difference, Fields, kind_of};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::View;
 use drover_core::ids::GroupName;
-use drover_core::model::eval::{Deployment, Trigger};
+use drover_core::model::eval::{Deployment, Evaluation, Trigger};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::scheduler::reconcile::copies;
@@ -13,6 +13,7 @@ use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::AllocMetric;
+use super::plan::PlanAnnotations;
 use crate::http::records::EvalRecords;
 use crate::times;
 
@@ -47,6 +48,9 @@ pub struct EvaluationDto {
     pub blocked_eval: String,
     #[serde(rename = "FailedTGAllocs", skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_groups: BTreeMap<String, AllocMetric>,
+    /// What the plan did that completed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_annotations: Option<PlanAnnotations>,
     pub queued_allocations: BTreeMap<String, u64>,
     /// The state that it was made from.
     pub snapshot_index: u64,
@@ -131,6 +135,11 @@ pub struct DeploymentGroup {
     pub require_progress_by: String,
 }
 
+fn plan_annotations(eval: &Evaluation) -> Option<PlanAnnotations> {
+    let changes = eval.changes.iter().map(|(group, changes)| (group, changes));
+    (!eval.changes.is_empty()).then(|| PlanAnnotations::of(changes, Vec::new()))
+}
+
 impl EvaluationDto {
     /// An evaluation as it is shown.
     pub(in crate::http) fn of(records: &EvalRecords) -> EvaluationDto {
@@ -174,6 +183,7 @@ impl EvaluationDto {
                 .iter()
                 .map(|g| (g.name.clone(), missing(&g.name)))
                 .collect(),
+            plan_annotations: plan_annotations(eval),
             snapshot_index: eval.modify_index,
             create_index: eval.create_index,
             modify_index: eval.modify_index,

@@ -1,5 +1,6 @@
 //! Jobs and their summaries.
 
+use drover_core::model::job::JobStatus;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -228,9 +229,9 @@ fn children(view: View<'_>, job: &Job) -> Children {
     }
     for child in view.children_of(&job.key()) {
         match view.job_status(&child.job.key()) {
-            "pending" => children.pending += 1,
-            "running" => children.running += 1,
-            _ => children.dead += 1,
+            JobStatus::Pending => children.pending += 1,
+            JobStatus::Running => children.running += 1,
+            JobStatus::Dead => children.dead += 1,
         }
     }
     children

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use drover_core::ids::GroupName;
-use drover_core::scheduler::{DryRun, GroupChanges};
+use drover_core::model::eval::GroupChanges;
+use drover_core::scheduler::DryRun;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,9 +82,12 @@ impl DesiredUpdates {
 }
 
 impl PlanAnnotations {
-    /// What a dry run says.
-    pub fn of(dry_run: &DryRun, preempted: Vec<AllocStub>) -> PlanAnnotations {
-        let groups = dry_run.groups.iter();
+    /// What a plan does.
+    pub fn of<'a>(
+        groups: impl IntoIterator<Item = (&'a String, &'a GroupChanges)>,
+        preempted: Vec<AllocStub>,
+    ) -> PlanAnnotations {
+        let groups = groups.into_iter();
         PlanAnnotations {
             desired_updates: groups
                 .map(|(name, changes)| (name.clone(), DesiredUpdates::of(changes)))
@@ -101,7 +105,9 @@ impl AllocMetric {
     ) -> Option<BTreeMap<String, AllocMetric>> {
         let failed = dry_run.unplaced.failed.iter().map(|(name, why)| {
             let copies = dry_run.unplaced.copies.get(&GroupName::from(name.as_str()));
-            let copies = copies.map_or(1, |missing| missing.place + missing.destructive);
+            let copies = copies.map_or(1, |missing| {
+                missing.place + missing.destructive + missing.canary
+            });
             let metric = AllocMetric {
                 coalesced_failures: u64::from(copies.saturating_sub(1)),
                 ..AllocMetric::not_placed(node, why)

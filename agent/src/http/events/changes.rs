@@ -119,7 +119,7 @@ impl Changes {
         };
         Change::Job {
             record: record.clone(),
-            status: view.job_status(key),
+            status: view.job_status(key).as_str(),
             kind,
         }
     }

@@ -3,6 +3,7 @@
 use drover_core::agent::View;
 use drover_core::model::dispatch::children_of;
 use drover_core::model::job::Job;
+use drover_core::model::job::JobStatus;
 use drover_core::model::periodic::launch_of;
 
 use super::Metrics;
@@ -27,9 +28,9 @@ impl Jobs {
         for record in view.jobs() {
             let key = record.job.key();
             seen.statuses[match view.job_status(&key) {
-                "pending" => 0,
-                "running" => 1,
-                _ => 2,
+                JobStatus::Pending => 0,
+                JobStatus::Running => 1,
+                JobStatus::Dead => 2,
             }] += 1;
             seen.blocked += u64::from(!view.blocked(&key).is_empty());
             if record.job.dispatched && !with_dispatched {

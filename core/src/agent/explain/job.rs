@@ -6,6 +6,7 @@ use crate::agent::{LaunchResult, View};
 use crate::ids::{GroupName, JobKey};
 use crate::model::eval::{Deployment, DeploymentStatus};
 use crate::model::group::TaskGroup;
+use crate::model::job::JobStatus;
 use crate::model::periodic::launch_id;
 use crate::scheduler::rollout::healthy_canaries;
 use crate::store::periodic::{Considered, Outcome};
@@ -182,7 +183,7 @@ fn is_manual(record: &JobRecord, rollout: &Deployment) -> bool {
 }
 
 /// What becomes of a job that waits for nothing.
-pub(super) fn next(record: &JobRecord, status: &str) -> &'static str {
+pub(super) fn next(record: &JobRecord, status: JobStatus) -> &'static str {
     match (record.job.stop, record.job.is_parameterized()) {
         (true, _) => "it is stopped; \"job run\" starts it again",
         (false, true) => "\"job dispatch\" makes jobs of it",
@@ -192,7 +193,9 @@ pub(super) fn next(record: &JobRecord, status: &str) -> &'static str {
         (false, false) if record.job.is_periodic() => {
             "it is periodic and switched off; \"job periodic force\" makes a job of it"
         }
-        (false, false) if status == "dead" => "it is over, and nothing more of it is started",
+        (false, false) if status == JobStatus::Dead => {
+            "it is over, and nothing more of it is started"
+        }
         (false, false) => "it goes on until it ends or somebody stops it",
     }
 }

@@ -133,7 +133,7 @@ impl View<'_> {
         let deployment = record.deployment.and_then(|id| self.deployment(id));
         Some(JobExplanation {
             key: key.clone(),
-            status: self.job_status(key),
+            status: self.job_status(key).as_str(),
             version: record.job.version,
             submitted: record.job.submit_time,
             stopped: record.job.stop,

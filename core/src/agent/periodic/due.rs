@@ -1,5 +1,6 @@
 //! Times that have come: which of them are launched, and how.
 
+use crate::model::job::JobStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -143,7 +144,8 @@ impl Agent {
         }
         let children = self.children(key);
         let prohibits = (parent.job.periodic.as_ref()).is_some_and(|it| it.prohibit_overlap);
-        let is_alive = |child: &Arc<JobRecord>| self.view().job_status(&child.job.key()) != "dead";
+        let is_alive =
+            |child: &Arc<JobRecord>| self.view().job_status(&child.job.key()) != JobStatus::Dead;
         if prohibits && children.iter().any(is_alive) {
             return Outcome::Overlapping;
         }

@@ -3,6 +3,7 @@
 use crate::agent::View;
 use crate::ids::JobKey;
 use crate::model::alloc::ClientStatus;
+use crate::model::job::JobStatus;
 
 /// How far a launch is, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +36,22 @@ impl LaunchResult {
     }
 
     /// By the job's status, whether it was stopped, and the statuses of those of its allocations that nothing replaced.
-    fn of(status: &str, stop: bool, mut last: impl Iterator<Item = ClientStatus> + Clone) -> Self {
+    fn of(
+        status: JobStatus,
+        stop: bool,
+        mut last: impl Iterator<Item = ClientStatus> + Clone,
+    ) -> Self {
         let failed = || last.clone().any(|status| status == ClientStatus::Failed);
         match status {
-            "pending" => LaunchResult::Pending,
-            "running" => LaunchResult::Running,
-            _ if failed() => LaunchResult::Failed,
-            _ if stop => LaunchResult::Stopped,
-            _ if last.clone().next().is_none() => LaunchResult::Over,
-            _ if last.all(|status| status == ClientStatus::Complete) => LaunchResult::Succeeded,
-            _ => LaunchResult::Over,
+            JobStatus::Pending => LaunchResult::Pending,
+            JobStatus::Running => LaunchResult::Running,
+            JobStatus::Dead if failed() => LaunchResult::Failed,
+            JobStatus::Dead if stop => LaunchResult::Stopped,
+            JobStatus::Dead if last.clone().next().is_none() => LaunchResult::Over,
+            JobStatus::Dead if last.all(|status| status == ClientStatus::Complete) => {
+                LaunchResult::Succeeded
+            }
+            JobStatus::Dead => LaunchResult::Over,
         }
     }
 }
@@ -73,7 +80,7 @@ mod tests {
     #[test]
     fn result_of_a_launch_is_not_guessed() {
         use ClientStatus::{Complete, Failed, Lost};
-        let of = |status: &str, stop: bool, last: &[ClientStatus]| {
+        let of = |status: JobStatus, stop: bool, last: &[ClientStatus]| {
             LaunchResult::of(status, stop, last.iter().copied())
         };
         let cases: [(&[ClientStatus], LaunchResult); 4] = [
@@ -83,11 +90,17 @@ mod tests {
             (&[Failed, Complete], LaunchResult::Failed),
         ];
         for (last, result) in cases {
-            assert_eq!(of("dead", false, last), result, "{last:?}");
+            assert_eq!(of(JobStatus::Dead, false, last), result, "{last:?}");
         }
-        assert_eq!(of("dead", true, &[Complete]), LaunchResult::Stopped);
-        assert_eq!(of("dead", true, &[Failed]), LaunchResult::Failed);
-        assert_eq!(of("pending", false, &[]), LaunchResult::Pending);
-        assert_eq!(of("running", false, &[Failed]), LaunchResult::Running);
+        assert_eq!(
+            of(JobStatus::Dead, true, &[Complete]),
+            LaunchResult::Stopped
+        );
+        assert_eq!(of(JobStatus::Dead, true, &[Failed]), LaunchResult::Failed);
+        assert_eq!(of(JobStatus::Pending, false, &[]), LaunchResult::Pending);
+        assert_eq!(
+            of(JobStatus::Running, false, &[Failed]),
+            LaunchResult::Running
+        );
     }
 }

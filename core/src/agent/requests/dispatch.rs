@@ -89,7 +89,7 @@ impl Agent {
     /// The answer to who made a job of another.
     pub(super) fn made(&self, child: &Job) -> Reply {
         let job = child.key();
-        let eval = self.local.latest_evals(&job).next();
+        let eval = self.local.latest_eval(&job);
         let known = self.local.jobs.get(&job);
         Reply::Dispatched {
             eval: eval.map(|eval| eval.id),

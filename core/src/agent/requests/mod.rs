@@ -176,7 +176,7 @@ impl Asked<'_> {
     /// A roll-out was changed, and an earlier version of its job came back, if one did.
     fn deployment_changed(&self, job: &JobKey, reverted: Option<u64>) -> Reply {
         Reply::Deployment {
-            eval: self.agent.latest_eval(job),
+            eval: self.agent.local.latest_eval(job).map(|eval| eval.id),
             index: self.agent.shared.index,
             reverted,
         }

@@ -47,7 +47,9 @@ impl Agent {
             }
             Action::ReplaceAt(job, due) => self.note_due(now, &job, due),
             Action::Place(new) => return self.make(now, *new),
-            Action::Considered(job, unplaced) => self.note_plan(now, &job, unplaced),
+            Action::Considered(job, unplaced, changes) => {
+                self.note_plan(now, &job, unplaced, changes);
+            }
             Action::Remove(id) => {
                 self.remove(now, id);
                 return vec![id];
@@ -71,7 +73,7 @@ impl Agent {
     fn make(&mut self, now: Now, new: NewAlloc) -> Vec<AllocId> {
         let key = new.record.job.clone();
         let follow_up = (new.record.previous).and_then(|failed| self.local.follow_up(&key, failed));
-        let eval = follow_up.or_else(|| self.latest_eval(&key));
+        let eval = follow_up.or_else(|| self.local.latest_eval(&key).map(|eval| eval.id));
         let mut cx = cx(&self.config, &mut self.shared, now);
         let mut alloc = new.record;
         let (id, index) = (alloc.id, cx.next_index());

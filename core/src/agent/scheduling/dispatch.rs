@@ -5,6 +5,7 @@
 //!
 //! [`DispatchJob`]: crate::agent::requests::DispatchJob
 
+use crate::model::job::JobStatus;
 use std::sync::Arc;
 
 use crate::agent::Agent;
@@ -64,6 +65,6 @@ impl Agent {
     /// Whether this is a child of which nothing more is to come.
     fn is_finished_child(&self, record: &JobRecord) -> bool {
         let job = &record.job;
-        job.is_child() && !record.purge && self.view().job_status(&job.key()) == "dead"
+        job.is_child() && !record.purge && self.view().job_status(&job.key()) == JobStatus::Dead
     }
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use crate::agent::{Agent, cx};
 use crate::ids::{EvalId, JobKey};
 use crate::local::KEPT_EVALS;
-use crate::model::eval::{EvalStatus, Evaluation, Trigger};
+use crate::model::eval::{EvalStatus, Evaluation, GroupChanges, Trigger};
 use crate::model::placement::PlacementFailure;
-use crate::scheduler::Unplaced;
+use crate::scheduler::{Changes, Unplaced};
 use crate::store::{Key, Record};
 use crate::time::Now;
 
@@ -50,6 +50,7 @@ impl Agent {
             deployment: self.local.jobs.get(key).and_then(|job| job.deployment),
             status,
             failed_groups: Vec::new(),
+            changes: Vec::new(),
             blocked_eval: None,
             previous_eval: None,
             follow_up: None,
@@ -59,7 +60,13 @@ impl Agent {
     }
 
     /// A plan was made for a job: its evaluations say what became of it.
-    pub(super) fn note_plan(&mut self, now: Now, key: &JobKey, unplaced: Unplaced) {
+    pub(super) fn note_plan(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        unplaced: Unplaced,
+        changes: Changes,
+    ) {
         let Unplaced {
             failed, unknown, ..
         } = unplaced;
@@ -73,13 +80,14 @@ impl Agent {
             return;
         }
         self.local.unknown.remove(key);
+        let changes: Vec<_> = changes.into_iter().collect();
         let open = self.open_evals(key);
         let may_close = !open.is_empty();
         let (pending, blocked): (Vec<_>, Vec<_>) =
             (open.into_iter()).partition(|eval| eval.status == EvalStatus::Pending);
         let blocked_eval = match failed.is_empty() {
             true => {
-                self.unblock(key, blocked);
+                self.unblock(key, blocked, &changes);
                 None
             }
             false => Some(self.block(now, key, &failed, pending.last(), blocked)),
@@ -88,6 +96,7 @@ impl Agent {
             eval.status = EvalStatus::Complete;
             eval.failed_groups.clone_from(&failed);
             eval.blocked_eval = blocked_eval;
+            eval.changes.clone_from(&changes);
             self.change_eval(eval);
         }
         if may_close {
@@ -105,13 +114,20 @@ impl Agent {
     }
 
     /// Nothing of the job has to wait any more.
-    fn unblock(&mut self, key: &JobKey, blocked: Vec<Evaluation>) {
+    fn unblock(
+        &mut self,
+        key: &JobKey,
+        blocked: Vec<Evaluation>,
+        changes: &[(String, GroupChanges)],
+    ) {
         let stopped = (self.local.jobs.get(key)).is_none_or(|record| record.job.stop);
         for mut eval in blocked {
-            eval.status = match stopped {
-                true => EvalStatus::Canceled,
-                false => EvalStatus::Complete,
-            };
+            if stopped {
+                eval.status = EvalStatus::Canceled;
+            } else {
+                eval.status = EvalStatus::Complete;
+                eval.changes = changes.to_vec();
+            }
             eval.failed_groups.clear();
             self.change_eval(eval);
         }
@@ -142,7 +158,7 @@ impl Agent {
         }
         let previous = match asked {
             Some(asked) => Some(asked.id),
-            None => self.latest_eval(key),
+            None => self.local.latest_eval(key).map(|eval| eval.id),
         };
         let trigger = Trigger::QueuedAllocs;
         let eval = self.new_eval(now, key, trigger, EvalStatus::Blocked);
@@ -152,14 +168,6 @@ impl Agent {
             ..eval
         });
         eval.id
-    }
-
-    /// The job's latest evaluation; not one that follows on a failure, if there are others.
-    pub(in crate::agent) fn latest_eval(&self, key: &JobKey) -> Option<EvalId> {
-        let mut of_all = self.local.latest_evals(key);
-        let latest = of_all.find(|eval| eval.follow_up.is_none());
-        let latest = latest.or_else(|| self.local.latest_evals(key).next());
-        latest.map(|eval| eval.id)
     }
 
     /// An evaluation changed. One that was made in this step nobody saw as it was; before an agent told

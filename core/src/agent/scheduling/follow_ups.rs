@@ -10,7 +10,17 @@ use crate::model::eval::{EvalStatus, Evaluation, FollowUp, Trigger};
 use crate::time::{Instant, Now, Span, Timestamp};
 
 /// By how much the wall clock may be off what was said before that is said anew.
-const CLOCK_MOVES: Span = Span::secs(1);
+const CLOCK_TOLERANCE: Span = Span::secs(1);
+
+/// When an allocation is replaced that failed.
+enum Replaced {
+    /// Then.
+    At(Timestamp),
+    /// As soon as a plan is made.
+    Now,
+    /// By nothing: it has been already, or is not wanted any more.
+    Never,
+}
 
 impl Agent {
     /// Failed allocations of a job are replaced at these times.
@@ -20,17 +30,23 @@ impl Agent {
         key: &JobKey,
         due: &BTreeMap<AllocId, Instant>,
     ) {
-        let known = self.local.follow_ups.get(key).cloned().unwrap_or_default();
-        let time = |at: &Instant| (*at > now.at).then(|| now.wall + (*at - now.at));
+        let replaced = |at: Option<&Instant>| match at {
+            Some(at) if *at > now.at => Replaced::At(now.wall + (*at - now.at)),
+            Some(_) => Replaced::Now,
+            None => Replaced::Never,
+        };
+        let known = self.local.follow_ups.get(key).into_iter().flatten();
+        let known: Vec<(AllocId, EvalId)> = known.map(|(alloc, id)| (*alloc, *id)).collect();
         for (alloc, id) in &known {
-            self.note_follow_up(*id, due.get(alloc).map(time));
+            self.note_follow_up(*id, &replaced(due.get(alloc)));
         }
         if !known.is_empty() {
             self.forget_old_evals(key);
         }
-        let new = due.iter().filter(|(alloc, _)| !known.contains_key(alloc));
-        for (alloc, at) in new {
-            if let Some(wait_until) = time(at) {
+        for (alloc, at) in due {
+            if self.local.follow_up(key, *alloc).is_none()
+                && let Replaced::At(wait_until) = replaced(Some(at))
+            {
                 self.wait_until(now, key, *alloc, wait_until);
             }
         }
@@ -51,8 +67,8 @@ impl Agent {
         });
     }
 
-    /// What an evaluation is for is replaced then, or now if that is none; it is of no use if neither.
-    fn note_follow_up(&mut self, id: EvalId, replaced: Option<Option<Timestamp>>) {
+    /// Updates an evaluation by when that for which it waits is replaced.
+    fn note_follow_up(&mut self, id: EvalId, replaced: &Replaced) {
         let Some(known) = self.local.evals.get(&id) else {
             return;
         };
@@ -61,16 +77,16 @@ impl Agent {
             return;
         };
         match replaced {
-            Some(Some(then)) => {
+            Replaced::At(then) => {
                 // It was due, and the clock was set back.
                 follow_up.waits = true;
-                let moved = (then - follow_up.wait_until).0.saturating_abs();
-                if moved > CLOCK_MOVES.0 {
-                    follow_up.wait_until = then;
+                let moved = (*then - follow_up.wait_until).0.saturating_abs();
+                if moved > CLOCK_TOLERANCE.0 {
+                    follow_up.wait_until = *then;
                 }
             }
-            Some(None) => follow_up.waits = false,
-            None => eval.status = EvalStatus::Canceled,
+            Replaced::Now => follow_up.waits = false,
+            Replaced::Never => eval.status = EvalStatus::Canceled,
         }
         if eval != **known {
             self.change_eval(eval);

@@ -1,5 +1,6 @@
 //! Jobs and their versions: registering, stopping, purging.
 
+use crate::model::job::JobStatus;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ impl Agent {
         let key = record.job.key();
         let left = self.view().shown_allocs_of(&key).next().is_some();
         let complete = record.job.job_type.runs_to_completion() && !record.done.is_empty();
-        complete && !left && self.view().job_status(&key) == "dead"
+        complete && !left && self.view().job_status(&key) == JobStatus::Dead
     }
 
     fn new_version(

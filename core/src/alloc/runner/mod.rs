@@ -301,8 +301,8 @@ impl AllocRunner {
 
     /// Whether it is over and something of it may be alive nevertheless, or its network is there.
     pub fn has_remains(&self) -> bool {
-        let is_left = |tasks: &[TaskRunner]| tasks.iter().any(TaskRunner::has_remains);
-        self.record.finished && (self.record.has_network() || is_left(&self.tasks))
+        let mut tasks = self.tasks.iter();
+        self.record.finished && (self.record.has_network() || tasks.any(TaskRunner::has_remains))
     }
 
     /// Whether nothing of it is alive and its network is removed: what it claims is free.
