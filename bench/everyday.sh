@@ -87,7 +87,8 @@ measure_streams() {
 
 measure_periodic() {
     local p50 p99 seconds
-    seconds=$(runs 20 5)
+    # Long enough for what follows on their registration now and then, such as giving memory back.
+    seconds=$(runs 60 5)
     measured periodic "$addr" "$(runs 1000 100)" > "$dir/micros"
     await_rest 20
     note periodic $(($(cpu_of "$seconds") * 100000 / (seconds * 1000000)))

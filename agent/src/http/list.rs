@@ -1,14 +1,14 @@
-//! Lists. The JSON of a long one is made in pieces, on threads where that delays nobody ([`aside`]): each while the one before it
-//! is sent, so that a list of 10,000 is never in memory as a whole.
+//! Lists. The JSON of a long one is made in pieces, on threads where that delays nobody ([`aside`]): while those before them
+//! are sent, so that a list of 10,000 is never in memory as a whole.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
 use futures::{StreamExt, stream};
 use serde::Serialize;
-use tokio::task::JoinHandle;
 
 use super::answer::{self, Answer};
 use super::aside;
@@ -16,6 +16,9 @@ use super::blocking::Indexed;
 use super::errors::ApiError;
 use super::filter::Row;
 use super::params::Params;
+
+/// How many pieces are made at a time.
+const AHEAD: usize = 2;
 
 /// The most elements of a list that is made where it is asked for.
 const FEW: usize = 64;
@@ -88,7 +91,7 @@ where
 }
 
 /// Does it where that delays nobody, if there is much to do.
-async fn elsewhere<R: Send + 'static>(
+pub(super) async fn elsewhere<R: Send + 'static>(
     count: usize,
     make: impl FnOnce() -> Result<R, ApiError> + Send + 'static,
 ) -> Result<R, ApiError> {
@@ -117,46 +120,67 @@ impl<T, D: Serialize, F: Fn(&T) -> D> Serialize for Shown<'_, T, F> {
 }
 
 /// A list, and how its elements are written.
-struct Written<T, W> {
+struct Written<T: Send + 'static, W> {
     items: Vec<T>,
     write: W,
 }
 
-/// A piece of a list, and with which element the next one begins; none if that was the last.
-type Piece = (Vec<u8>, Option<usize>);
+impl<T: Send + 'static, W> Drop for Written<T, W> {
+    /// To free very many takes a while, too.
+    fn drop(&mut self) {
+        let items = core::mem::take(&mut self.items);
+        if items.len() > FEW {
+            aside::spawn(move || drop(items));
+        }
+    }
+}
 
 impl<T, W> Written<T, W>
 where
     T: Send + Sync + 'static,
     W: Fn(&T, &mut Vec<u8>) -> serde_json::Result<()> + Send + Sync + 'static,
 {
-    /// The JSON from an element on.
-    fn piece(&self, from: usize) -> serde_json::Result<Piece> {
-        let mut text = Vec::new();
-        text.push(if from == 0 { b'[' } else { b',' });
-        for (at, item) in self.items.iter().enumerate().skip(from) {
+    /// The JSON of the first elements, and how many these are.
+    fn first(&self) -> serde_json::Result<(Vec<u8>, usize)> {
+        let mut text = vec![b'['];
+        for at in 0..self.items.len() {
             if text.len() >= PIECE {
-                return Ok((text, Some(at)));
+                return Ok((text, at));
             }
-            if at > from {
-                text.push(b',');
-            }
-            (self.write)(item, &mut text)?;
+            self.add(at, &mut text)?;
         }
         text.push(b']');
-        Ok((text, None))
+        Ok((text, self.items.len()))
     }
 
-    fn begin(self: &Arc<Self>, from: usize) -> JoinHandle<serde_json::Result<Piece>> {
-        let list = self.clone();
-        aside::spawn(move || list.piece(from))
+    /// The JSON of these elements, in about so many bytes.
+    fn piece(&self, range: Range<usize>, bytes: usize) -> serde_json::Result<Vec<u8>> {
+        let mut text = Vec::with_capacity(bytes);
+        let is_last = range.end == self.items.len();
+        for at in range {
+            self.add(at, &mut text)?;
+        }
+        if is_last {
+            text.push(b']');
+        }
+        Ok(text)
+    }
+
+    fn add(&self, at: usize, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        if at > 0 {
+            text.push(b',');
+        }
+        let item = self.items.get(at);
+        item.map_or(Ok(()), |item| (self.write)(item, text))
     }
 }
 
 /// A list of which the first piece is there, which may be all of it.
-struct Begun<T, W> {
+struct Begun<T: Send + 'static, W> {
     list: Arc<Written<T, W>>,
-    first: Piece,
+    first: Vec<u8>,
+    /// How many elements are in it.
+    count: usize,
 }
 
 impl<T, W> Begun<T, W>
@@ -166,28 +190,27 @@ where
 {
     fn new(items: Vec<T>, write: W) -> Result<Begun<T, W>, ApiError> {
         let list = Arc::new(Written { items, write });
-        let first = list.piece(0).map_err(answer::not_encoded)?;
-        Ok(Begun { list, first })
+        let (first, count) = list.first().map_err(answer::not_encoded)?;
+        Ok(Begun { list, first, count })
     }
 
-    /// Its JSON: as a whole if that is one piece, otherwise each while the one before it is sent.
+    /// Its JSON: as a whole if that is one piece, otherwise in pieces of as many elements, two of them made while the
+    /// one before is sent.
     fn body(self) -> Body {
-        let Begun { list, first } = self;
-        let (text, Some(next)) = first else {
-            return first.0.into();
-        };
-        let second = list.begin(next);
-        let rest = stream::try_unfold(Some(second), move |making| {
-            let list = list.clone();
-            async move {
-                let Some(making) = making else {
-                    return Ok(None);
-                };
-                let (text, next) = making.await??;
-                Ok::<_, io::Error>(Some((text, next.map(|next| list.begin(next)))))
-            }
+        let Begun { list, first, count } = self;
+        let all = list.items.len();
+        if count == all {
+            return first.into();
+        }
+        let bytes = first.len() + first.len() / 8;
+        let begins = (count..all).step_by(count);
+        let pieces = begins.map(move |from| {
+            let (list, until) = (list.clone(), all.min(from + count));
+            aside::spawn(move || list.piece(from..until, bytes))
         });
-        let first = stream::once(async move { Ok(text) });
+        let rest = stream::iter(pieces).buffered(AHEAD);
+        let rest = rest.map(|made| Ok::<_, io::Error>(made??));
+        let first = stream::once(async move { Ok(first) });
         Body::from_stream(first.chain(rest))
     }
 }

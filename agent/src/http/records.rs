@@ -15,6 +15,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{Alloc, EvaluationDto, JobSummary, full_job, summary};
 use super::errors::ApiError;
 use super::filter::{Picked, Row, Unpicked, pick_below};
+use super::list;
 use super::params::Params;
 
 /// How many records the core hands out at a time.
@@ -185,11 +186,19 @@ pub(super) async fn allocs(
         found.extend(more);
         last = end;
     }
-    // One whose directory was removed meanwhile was seen twice.
-    found.sort_by_cached_key(|one| (one.alloc().create_index, one.alloc().id, one.is_collected()));
-    found.dedup_by_key(|one| one.alloc().id);
+    let count = found.len();
+    let in_order = move || {
+        // One whose directory was removed meanwhile was seen twice.
+        let key = |one: &AllocRecords| {
+            let alloc = one.alloc();
+            (alloc.create_index, alloc.id, one.is_collected())
+        };
+        found.sort_by_cached_key(key);
+        found.dedup_by_key(|one| one.alloc().id);
+        Ok(found)
+    };
     Ok(Indexed {
         index: first.index,
-        value: found,
+        value: list::elsewhere(count, in_order).await?,
     })
 }
