@@ -76,6 +76,10 @@ pub(super) async fn events(cx: &mut Context, args: ScalingEventsArgs) -> Outcome
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(&job, "/scale");
+    if args.shape.is_asked() {
+        let whole: Value = cx.client.get(&path, &namespace).await?;
+        return cx.show(&args.shape, &whole);
+    }
     let status: ScaleStatus = cx.client.get(&path, &namespace).await?;
     let mut events: Vec<(String, ScalingEventDto)> = Vec::new();
     for (name, group) in status.task_groups {

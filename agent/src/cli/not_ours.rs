@@ -32,6 +32,11 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["eval", "delete"],
         "a queue of evaluations never piles up on a single node; \"drover system gc\" removes those that are over",
     ),
+    (&["keygen"], "a single node has nobody to gossip with"),
+    (
+        &["keyring"],
+        "a single node has nobody to gossip with; \"drover operator root keyring\" is about the key of variables",
+    ),
     (&["license"], "Drover needs no licence key"),
     (
         &["login"],
@@ -73,6 +78,14 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["operator", "gossip"],
         "a single node has nobody to gossip with",
+    ),
+    (
+        &["operator", "keygen"],
+        "a single node has nobody to gossip with",
+    ),
+    (
+        &["operator", "keyring"],
+        "a single node has nobody to gossip with; \"drover operator root keyring\" is about the key of variables",
     ),
     (
         &["operator", "raft"],

@@ -28,6 +28,9 @@ pub struct ScaleArgs {
 pub struct ScalingEventsArgs {
     /// The job's id or the beginning of it
     pub job: String,
+    /// How the answer is shown.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Show also messages and evaluations
     #[arg(long)]
     pub verbose: bool,
