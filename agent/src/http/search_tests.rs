@@ -262,13 +262,15 @@ async fn evaluation_says_what_its_plan_did() {
     let first = register(&rig, web.clone()).await.eval_id;
     web["TaskGroups"][0]["Count"] = json!(3);
     let second = register(&rig, web).await.eval_id;
-    for (id, place, ignore) in [(first, 2, 0), (second, 1, 2)] {
+    // All copies take the new version, as they run.
+    for (id, place, in_place) in [(first, 2, 0), (second, 1, 2)] {
         let path = format!("/v1/evaluation/{id}");
         let eval: Value = rig.client.get(&path, &[]).await.unwrap();
         let annotations = &eval["PlanAnnotations"];
         let found = &annotations["DesiredTGUpdates"]["g"];
-        let wanted = (&json!(place), &json!(ignore), &json!(0));
-        assert_eq!((&found["Place"], &found["Ignore"], &found["Stop"]), wanted);
+        let wanted = (&json!(place), &json!(in_place), &json!(0));
+        let counts = (&found["Place"], &found["InPlaceUpdate"], &found["Ignore"]);
+        assert_eq!(counts, wanted);
         assert_eq!(annotations["PreemptedAllocs"], Value::Null);
     }
 }
