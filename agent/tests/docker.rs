@@ -13,12 +13,11 @@
 mod engine;
 mod support;
 
-use std::process::Command;
 use std::time::Instant;
 
 use engine::{Engine, IMAGE};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::Value;
+use support::netns::leave_network;
 use support::{Lone, TIMEOUT, exchange};
 
 /// An agent whose engine it is; none where there is no engine.
@@ -113,6 +112,26 @@ fn job_that_asks_for_too_much_is_told_why() {
         ("pids", "pid_mode = \"host\"", "allowed_modes"),
         ("bind", "volumes = [\"/etc:/x\"]", "volumes { enabled }"),
         ("ports", "ports = [\"http\"]", "no port \\\"http\\\""),
+        (
+            "device",
+            "devices {\n host_path = \"/proc/1/root/dev/null\"\n }",
+            "below /dev",
+        ),
+        (
+            "kernel",
+            "devices {\n host_path = \"/dev/tty\"\n }",
+            "allow_devices",
+        ),
+        (
+            "foreign",
+            "network_mode = \"container:other\"",
+            "allowed_modes { network }",
+        ),
+        (
+            "filter",
+            "security_opt = [\"seccomp=unconfined\"]",
+            "allow_unconfined",
+        ),
     ] {
         run(&lone, name, &format!("config {{\n {image}\n {config}\n }}"));
         let failed = alloc(&lone, name, |task| task["State"] == "dead");
@@ -206,19 +225,6 @@ fn fetch(at: &str) -> String {
     }
 }
 
-/// Puts this thread, and what it starts, into a network of its own that has a loopback.
-fn leave_network() -> Option<()> {
-    // SAFETY: it is this thread's network alone; no descriptors become unshared.
-    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    let up = left.is_ok() && up.status().is_ok_and(|it| it.success());
-    if !up {
-        eprintln!("skipped: no network namespace can be made");
-    }
-    up.then_some(())
-}
-
 #[test]
 fn container_is_in_network_of_its_group_and_leaves_nothing() {
     let Some(()) = leave_network() else { return };
@@ -303,4 +309,29 @@ fn container_that_wants_names_of_its_own_in_network_of_its_group_is_told_why() {
         events.contains("hostname: the group has a network"),
         "{events}"
     );
+}
+
+#[test]
+fn container_that_is_elsewhere_has_nothing_of_its_groups_network() {
+    let Some(()) = leave_network() else { return };
+    let Some((lone, _engine)) = agent("") else {
+        return;
+    };
+    let job = group_behind_bridge().replace("ports   =", "network_mode = \"none\"\n ports =");
+    let file = lone.world.file("web.hcl", &job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let found = alloc(&lone, "web", |task| task["State"] == "running");
+    let id = found["ID"].as_str().unwrap();
+    let whole = lone.agent.get(&format!("/v1/allocation/{id}"));
+    let own = whole["NetworkStatus"]["Address"].as_str().unwrap();
+    let inside = |file: &str| {
+        lone.run(&["alloc", "exec", "-task", "t", id, "/bin/cat", file])
+            .ok()
+    };
+    assert!(!inside("/etc/hosts").contains(own));
+    assert!(!inside("/etc/resolv.conf").contains("10.9.8.7"));
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    alloc(&lone, "web", |task| task["State"] == "dead");
+    lone.purge("web");
 }

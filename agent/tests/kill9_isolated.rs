@@ -25,13 +25,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use engine::{Engine, IMAGE};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::Value;
 use support::kills::{self, Stranger, check_lines, env_number, running, spin, stop_everything};
+use support::netns::{has_port_link, leave_network, links};
 use support::{Dice, Lone, TIMEOUT, exchange, shims};
 
 /// The task. What has a port is a web server besides.
@@ -117,19 +116,6 @@ fn group((name, driver, bridge, copies): (&str, &str, bool, usize)) -> String {
   }}
 "#
     )
-}
-
-/// Puts this thread, and what it starts, into a network of its own that has a loopback.
-fn leave_network() -> Option<()> {
-    // SAFETY: it is this thread's network alone; no descriptors become unshared.
-    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-    let mut up = Command::new("ip");
-    up.args(["link", "set", "lo", "up"]);
-    let up = left.is_ok() && up.status().is_ok_and(|it| it.success());
-    if !up {
-        eprintln!("skipped: no network namespace can be made");
-    }
-    up.then_some(())
 }
 
 fn start(engine: &Engine, notes: &Path) -> Lone {
@@ -309,13 +295,6 @@ fn check_lines_of_exec(lone: &Lone, notes: &Path) {
     }
 }
 
-/// Whether a link is an allocation's: `dr` and digits of its id.
-fn has_port_link(links: &str) -> bool {
-    let names = links.lines().filter_map(|line| line.split(": ").nth(1));
-    let mut names = names.map(|name| name.split('@').next().unwrap_or_default());
-    names.any(|name| name.len() == 15 && name.starts_with("dr"))
-}
-
 /// Nothing is left of what ran, and another's container was not touched.
 fn left_clean(lone: &Lone, engine: &Engine, other: &str) {
     let networks = lone.world.data().join("networks");
@@ -323,8 +302,7 @@ fn left_clean(lone: &Lone, engine: &Engine, other: &str) {
         let dirs = fs::read_dir(&networks).unwrap().flatten();
         let dirs: Vec<_> = dirs.map(|it| it.path()).filter(|it| it.is_dir()).collect();
         let containers = engine.says(&["ps", "-aq", "--no-trunc"]);
-        let links = Command::new("ip").args(["-o", "link"]).output().unwrap();
-        let links = String::from_utf8_lossy(&links.stdout).into_owned();
+        let links = links();
         let clean = dirs.is_empty() && containers == other && !has_port_link(&links);
         (!clean).then(|| format!("{dirs:?}, containers {containers}, {links}"))
     };

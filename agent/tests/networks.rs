@@ -8,6 +8,9 @@
     reason = "a test may panic"
 )]
 
+#[path = "../../io-real/tests/common/engine.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+mod engine;
 mod support;
 
 use std::fs;
@@ -16,9 +19,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use engine::Engine;
 use serde_json::Value;
-use support::{Lone, TIMEOUT};
+use support::netns::{has_port_link, leave_network, links, set_up};
+use support::{Lone, TIMEOUT, until};
 
 /// An address of the host that is none of its loopback's.
 const HOST: &str = "10.9.0.1";
@@ -38,22 +42,20 @@ fn agent() -> Option<Lone> {
         eprintln!("skipped: only root makes networks");
         return None;
     }
-    // SAFETY: it is this thread's network alone; no descriptors become unshared.
-    if let Err(error) = unsafe { unshare_unsafe(UnshareFlags::NEWNET) } {
-        eprintln!("skipped: no network namespace can be made: {error}");
-        return None;
-    }
-    for words in [
-        &["ip", "link", "set", "lo", "up"][..],
-        &["ip", "addr", "add", "10.9.0.1/32", "dev", "lo"],
-        &["ip", "addr", "add", "10.9.1.1/24", "dev", "lo"],
-    ] {
-        if run(words).is_none() {
-            eprintln!("skipped: {words:?} does not work here");
-            return None;
-        }
+    leave_network()?;
+    for address in ["10.9.0.1/32", "10.9.1.1/24"] {
+        set_up(&["addr", "add", address, "dev", "lo"])?;
     }
     let lone = Lone::configured(CONFIG);
+    if let Some(fault) = fault(&lone) {
+        eprintln!("skipped: {fault}");
+        return None;
+    }
+    Some(lone)
+}
+
+/// Why an agent makes no networks behind a bridge, if it makes none.
+fn fault(lone: &Lone) -> Option<String> {
     let node = lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
         let node = nodes.get(0)?.clone();
         (node["Drivers"]["exec"]["Healthy"] == true).then_some(node)
@@ -61,11 +63,8 @@ fn agent() -> Option<Lone> {
     let node = lone
         .agent
         .get(&format!("/v1/node/{}", node["ID"].as_str().unwrap()));
-    if let Some(fault) = node["Attributes"]["network.bridge.fault"].as_str() {
-        eprintln!("skipped: {fault}");
-        return None;
-    }
-    Some(lone)
+    let fault = node["Attributes"]["network.bridge.fault"].as_str();
+    fault.map(str::to_owned)
 }
 
 /// What a program of the tests prints, if it works.
@@ -172,7 +171,7 @@ fn left_clean(lone: &Lone) {
             .collect();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mounted = mounts.contains(dirs.to_str().unwrap());
-        let links = run(&["ip", "-o", "link"]).unwrap();
+        let links = links();
         let rules = run(&["nft", "list", "map", "ip", "drover", "forwards"]).unwrap_or_default();
         let clean = held.is_empty() && !mounted && !has_port_link(&links);
         if clean && !rules.contains("elements") {
@@ -186,19 +185,16 @@ fn left_clean(lone: &Lone) {
     }
 }
 
-/// Whether a link is an allocation's: `dr` and digits of its id.
-fn has_port_link(links: &str) -> bool {
-    let names = links.lines().filter_map(|line| line.split(": ").nth(1));
-    let mut names = names.map(|name| name.split('@').next().unwrap_or_default());
-    names.any(|name| name.len() == 15 && name.starts_with("dr"))
-}
-
 #[test]
 fn web_servers_behind_bridge_are_reached_and_leave_nothing() {
     let Some(lone) = agent() else { return };
     let groups = [web("one", 18080, ""), web("two", 18082, "")].concat();
     submit(&lone, "web", &groups);
     let running = allocs(&lone, "web", 2, "running");
+    assert!(
+        has_port_link(&links()),
+        "what is looked for in the end is there"
+    );
     for (group, port) in [("one", 18080), ("two", 18082)] {
         let alloc = running.iter().find(|it| it["TaskGroup"] == group).unwrap();
         let own = address(&lone, alloc);
@@ -349,6 +345,64 @@ impl Drop for Ended {
     }
 }
 
+/// Another machine: a network of its own, from which the host is reached at 10.9.2.1.
+struct Elsewhere {
+    _program: Ended,
+    pid: String,
+}
+
+impl Elsewhere {
+    fn new() -> Elsewhere {
+        let mut program = Command::new("unshare");
+        program.args(["-n", "/bin/sh", "-c", "echo ready; exec sleep 1000"]);
+        let mut program = Ended(program.stdout(Stdio::piped()).spawn().unwrap());
+        let mut ready = [0; 6];
+        let mut out = program.0.stdout.take().unwrap();
+        out.read_exact(&mut ready).unwrap();
+        let pid = program.0.id().to_string();
+        let inside = ["nsenter", "-n", "-t", &pid];
+        for words in [
+            &[
+                "ip", "link", "add", "out0", "type", "veth", "peer", "name", "in0", "netns", &pid,
+            ][..],
+            &["ip", "addr", "add", "10.9.2.1/24", "dev", "out0"],
+            &["ip", "link", "set", "out0", "up"],
+            &[
+                &inside[..],
+                &["ip", "addr", "add", "10.9.2.2/24", "dev", "in0"],
+            ]
+            .concat(),
+            &[&inside[..], &["ip", "link", "set", "in0", "up"]].concat(),
+            &[
+                &inside[..],
+                &["ip", "route", "add", "default", "via", "10.9.2.1"],
+            ]
+            .concat(),
+        ] {
+            run(words).unwrap_or_else(|| panic!("{words:?} fails"));
+        }
+        Elsewhere {
+            _program: program,
+            pid,
+        }
+    }
+
+    /// What is served at a URL, as seen from there.
+    fn fetch(&self, url: &str) -> Option<String> {
+        run(&[
+            "nsenter",
+            "-n",
+            "-t",
+            &self.pid,
+            "curl",
+            "-sf",
+            "--max-time",
+            "5",
+            url,
+        ])
+    }
+}
+
 #[test]
 fn published_port_is_reached_from_elsewhere_though_host_drops_forwarding() {
     let Some(lone) = agent() else { return };
@@ -357,57 +411,139 @@ fn published_port_is_reached_from_elsewhere_though_host_drops_forwarding() {
         eprintln!("skipped: there is no iptables");
         return;
     }
-    let mut elsewhere = Command::new("unshare");
-    elsewhere.args(["-n", "/bin/sh", "-c", "echo ready; exec sleep 1000"]);
-    let mut elsewhere = Ended(elsewhere.stdout(Stdio::piped()).spawn().unwrap());
-    let mut ready = [0; 6];
-    elsewhere
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_exact(&mut ready)
-        .unwrap();
-    let pid = elsewhere.0.id().to_string();
-    let inside = ["nsenter", "-n", "-t", &pid];
-    for words in [
-        &[
-            "ip", "link", "add", "out0", "type", "veth", "peer", "name", "in0", "netns", &pid,
-        ][..],
-        &["ip", "addr", "add", "10.9.2.1/24", "dev", "out0"],
-        &["ip", "link", "set", "out0", "up"],
-        &[
-            &inside[..],
-            &["ip", "addr", "add", "10.9.2.2/24", "dev", "in0"],
-        ]
-        .concat(),
-        &[&inside[..], &["ip", "link", "set", "in0", "up"]].concat(),
-        &[
-            &inside[..],
-            &["ip", "route", "add", "default", "via", "10.9.2.1"],
-        ]
-        .concat(),
-    ] {
-        run(words).unwrap_or_else(|| panic!("{words:?} fails"));
-    }
+    let elsewhere = Elsewhere::new();
     submit(&lone, "web", &web("one", 18080, ""));
     let running = allocs(&lone, "web", 1, "running");
     let own = address(&lone, &running[0]);
     assert!(fetch(&format!("{HOST}:18080")).starts_with("I am one"));
-    let from_there = |url: &str| {
-        let words = ["curl", "-sf", "--max-time", "5", url];
-        run(&[&inside[..], &words].concat())
-    };
-    let body = from_there("http://10.9.2.1:18080/").expect("the port is published");
+    let body = elsewhere.fetch("http://10.9.2.1:18080/");
+    let body = body.expect("the port is published");
     assert!(body.starts_with("I am one"), "{body}");
     // What is not published is not reached from elsewhere, also by whoever knows the way.
-    assert_eq!(from_there(&format!("http://{own}:8080/")), None);
+    assert_eq!(elsewhere.fetch(&format!("http://{own}:8080/")), None);
     let rules = run(&["iptables", "-S", "FORWARD"]).expect("iptables reads its table as ever");
     assert!(rules.contains("-A FORWARD -i drover -j ACCEPT"), "{rules}");
     lone.run(&["job", "stop", "-detach", "web"]).ok();
     allocs(&lone, "web", 1, "dead");
     left_clean(&lone);
-    assert_eq!(from_there("http://10.9.2.1:18080/"), None);
+    assert_eq!(elsewhere.fetch("http://10.9.2.1:18080/"), None);
+}
+
+#[test]
+fn published_port_is_reached_from_elsewhere_beside_docker_engine() {
+    let Some(lone) = agent() else { return };
+    // An engine drops what is forwarded if it is the one that has the host forward at all.
+    fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
+    let Some(_engine) = Engine::start_with_rules() else {
+        return;
+    };
+    let rules = run(&["iptables", "-S"]).expect("the engine has rules");
+    assert!(rules.contains("-P FORWARD DROP"), "{rules}");
+    let elsewhere = Elsewhere::new();
+    submit(&lone, "web", &web("one", 18080, ""));
+    let running = allocs(&lone, "web", 1, "running");
+    let own = address(&lone, &running[0]);
+    let is_reached = || {
+        let body = elsewhere.fetch("http://10.9.2.1:18080/")?;
+        body.starts_with("I am one").then_some(())
+    };
+    until(is_reached);
+    assert_eq!(elsewhere.fetch(&format!("http://{own}:8080/")), None);
+    let rules = || run(&["iptables", "-S", "DOCKER-USER"]).unwrap();
+    let ours = "-A DOCKER-USER -i drover -j ACCEPT";
+    assert!(rules().contains(ours), "{}", rules());
+    // An operator's script that begins anew.
+    run(&["iptables", "-F", "DOCKER-USER"]).unwrap();
+    until(|| rules().contains(ours).then_some(()));
+    until(is_reached);
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    allocs(&lone, "web", 1, "dead");
+    left_clean(&lone);
+}
+
+#[test]
+fn second_agent_with_same_bridge_touches_nothing() {
+    let Some(mut first) = agent() else { return };
+    submit(&first, "web", &web("one", 18080, ""));
+    allocs(&first, "web", 1, "running");
+    let is_reached = || assert!(fetch(&format!("{HOST}:18080")).starts_with("I am one"));
+    is_reached();
+    let second = Lone::configured(CONFIG);
+    // It is found out beside other things.
+    let why = until(|| fault(&second));
+    assert!(why.contains("another agent on this host uses"), "{why}");
+    assert!(why.contains("bridge_network_name"), "{why}");
+    is_reached();
+    submit(&second, "web", &web("two", 18082, ""));
+    second.agent.wait_for("/v1/job/web/evaluations", |all| {
+        all.to_string().contains("network mode").then_some(())
+    });
+    // The first one is down, and its tasks are not.
+    let mut second = Some(second);
+    first = first.next_agent_after(|| {
+        second = second.take().map(Lone::next_agent);
+        let why = until(|| fault(second.as_ref().unwrap()));
+        assert!(why.contains("networks of another agent"), "{why}");
+        is_reached();
+    });
+    allocs(&first, "web", 1, "running");
+    is_reached();
+    first.run(&["job", "stop", "-detach", "web"]).ok();
+    allocs(&first, "web", 1, "dead");
+    left_clean(&first);
+    drop(first);
+    let second = second.unwrap().next_agent();
+    assert_eq!(fault(&second), None);
+    submit(&second, "web", &web("two", 18082, ""));
+    allocs(&second, "web", 1, "running");
+    assert!(fetch(&format!("{HOST}:18082")).starts_with("I am two"));
+    second.run(&["job", "stop", "-detach", "web"]).ok();
+    allocs(&second, "web", 1, "dead");
+    left_clean(&second);
+}
+
+#[test]
+fn ports_are_published_again_when_somebody_removed_the_rules() {
+    let Some(mut lone) = agent() else { return };
+    let flush = || run(&["nft", "flush", "ruleset"]);
+    if flush().is_none() {
+        eprintln!("skipped: there is no nft");
+        return;
+    }
+    let groups = [web("one", 18080, ""), web("two", 18082, "")].concat();
+    submit(&lone, "web", &groups);
+    allocs(&lone, "web", 2, "running");
+    let are_reached = || {
+        for (group, port) in [("one", 18080), ("two", 18082)] {
+            let body = fetch(&format!("{HOST}:{port}"));
+            assert!(body.starts_with(&format!("I am {group}")), "{body}");
+        }
+    };
+    are_reached();
+    flush().unwrap();
+    are_reached();
+    // While nobody sees it.
+    lone = lone.next_agent_after(|| assert!(flush().is_some()));
+    are_reached();
+    flush().unwrap();
+    are_reached();
+    // What leads nowhere is told, and removed if that is asked for.
+    let element = "{ 0.0.0.0 . tcp . 9999 : 172.26.64.77 . 80 }";
+    run(&["nft", "add", "element", "ip", "drover", "forwards", element]).unwrap();
+    let audit = lone.agent.get("/v1/agent/audit");
+    let mut all = audit.as_array().unwrap().iter();
+    let stale = all.find(|it| it["Name"] == "rule tcp 0.0.0.0:9999 to 172.26.64.77:80");
+    assert_eq!(stale.unwrap()["Owner"], "leaked", "{audit}");
+    lone.run(&["system", "audit", "-fix"]).ok();
+    let rules = run(&["nft", "list", "map", "ip", "drover", "forwards"]).unwrap();
+    assert!(
+        !rules.contains("9999") && rules.contains("18080"),
+        "{rules}"
+    );
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    allocs(&lone, "web", 2, "dead");
+    left_clean(&lone);
+    lone.purge("web");
 }
 
 #[test]

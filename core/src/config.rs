@@ -221,6 +221,10 @@ pub struct Timeouts {
     pub start: Span,
     /// A driver finding a task again after a restart of the agent.
     pub recover: Span,
+    /// The same where only an engine can say what became of the task: that engine may be away, and the task runs on
+    /// without it.
+    #[serde(default = "engine_timeout")]
+    pub recover_by_engine: Span,
     /// A driver passing on a signal.
     pub signal: Span,
     /// A driver opening a session.
@@ -249,6 +253,10 @@ pub struct Timeouts {
     pub first_report: Span,
 }
 
+fn engine_timeout() -> Span {
+    Span::secs(24 * 3600)
+}
+
 fn session_timeout() -> Span {
     Span::secs(30)
 }
@@ -274,6 +282,7 @@ impl Default for Timeouts {
         Timeouts {
             start: Span::secs(600),
             recover: Span::secs(30),
+            recover_by_engine: engine_timeout(),
             signal: Span::secs(10),
             session: session_timeout(),
             destroy: Span::secs(15),

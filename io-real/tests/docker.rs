@@ -9,8 +9,10 @@
 )]
 
 #[path = "common/docker_world.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod docker_world;
 #[path = "common/engine.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod engine;
 
 use std::fs;
@@ -171,6 +173,46 @@ fn container_that_outlives_its_engine_is_known_to_the_next() {
 }
 
 #[test]
+fn agent_that_begins_while_the_engine_is_away_waits_for_it() {
+    let mut world = world!(true);
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    world.engine.kill_9();
+    world.begin();
+    let asked = world.ask_recover(1);
+    // It was looked for, and nothing is said of the task.
+    assert_ne!(world.health(), DriverHealth::Healthy);
+    world.engine.begin();
+    assert_eq!(world.recovered(asked), Found::Running);
+    world.end(1);
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn container_that_is_destroyed_is_not_waited_for() {
+    let mut world = world!(true);
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    world.engine.kill_9();
+    world.begin();
+    world.ask_recover(1);
+    assert_ne!(world.health(), DriverHealth::Healthy);
+    let launch = LaunchId(1);
+    world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
+    for _ in 0..2 {
+        match world.receive() {
+            DriverInput::Recovered { found, .. } => {
+                assert!(matches!(&found, Found::Gone(why) if why.contains("destroyed")));
+            }
+            DriverInput::Destroyed { result, .. } => assert!(result.is_err()),
+            other => panic!("{other:?}"),
+        }
+    }
+    world.engine.begin();
+    world.until_healthy();
+    world.end_quietly(1);
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
 fn interrupted_start_leaves_nothing() {
     let mut world = world!(false);
     for launch in 1..=12_u128 {
@@ -320,6 +362,14 @@ fn programs_run_beside_the_task() {
             .engine
             .says(&["top", &world.engine.containers()[0]])
             .contains("1234")
+    });
+    // What it started ends with it, also what is nobody's child any more.
+    let script = "(sleep 2345 &); sleep 2346; true";
+    let (result, _) = exec(&mut world, script, Span::millis(300));
+    assert!(result.unwrap_err().message.contains("was killed"));
+    world.until(|world| {
+        let left = world.engine.says(&["top", &world.engine.containers()[0]]);
+        !left.contains("2345") && !left.contains("2346")
     });
     for tty in [false, true] {
         let (asking, mut client) = world.life().sessions.begin();

@@ -10,15 +10,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use drover_core::effect::TaskNetwork;
 use drover_core::ids::AllocId;
-use drover_core::model::network::{Dns, Ipv4, NetworkMode};
+use drover_core::model::network::{Dns, NetworkMode};
 use drover_core::store::record::AssignedPort;
 use drover_core::work::BuildNetwork;
-use drover_io_real::network::{Bridge, Networks, fault_of_bridge};
+use drover_io_real::network::{Bridge, Networks, WrongRule, fault_of_bridge};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use tempfile::TempDir;
@@ -49,13 +50,18 @@ impl World {
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
-        let own = File::open(dir.path()).unwrap().into();
-        let networks = Networks::new(own, dir.path().to_owned(), bridge.clone());
         Some(World {
-            networks,
+            networks: networks_in(dir.path(), &bridge),
             bridge,
             dir,
         })
+    }
+
+    /// Those of another agent in the same network, with a directory of its own.
+    fn another(&self, name: &str) -> Networks {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        networks_in(&path, &self.bridge)
     }
 
     /// What is asked for the allocation of this number: the port of the host leads to it.
@@ -94,6 +100,11 @@ impl World {
     }
 }
 
+fn networks_in(path: &Path, bridge: &Bridge) -> Networks {
+    let dir = File::open(path).unwrap().into();
+    Networks::new(dir, path.to_owned(), bridge.clone())
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -110,10 +121,25 @@ fn links(networks: &Networks) -> usize {
 }
 
 fn ports(number: &str) -> usize {
-    let map = ["list", "map", "ip", "drover", "forwards"];
-    let shown = Command::new("nft").args(map).output();
-    let shown = shown.map(|shown| String::from_utf8_lossy(&shown.stdout).into_owned());
-    shown.unwrap_or_default().matches(number).count()
+    let map = ["nft", "list", "map", "ip", "drover", "forwards"];
+    says(&map).unwrap_or_default().matches(number).count()
+}
+
+/// What a program prints, if it works.
+fn says(words: &[&str]) -> Option<String> {
+    let done = Command::new(words[0]).args(&words[1..]).output().ok()?;
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    done.status.success().then_some(text)
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < until, "it never was so");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -207,15 +233,136 @@ fn unknown_networks_are_removed_and_no_others() {
     let (left, of_left) = world.wanted(2);
     networks.build(kept, &of_kept).unwrap();
     networks.build(left, &of_left).unwrap();
-    let addresses: BTreeSet<Ipv4> = of_kept.address.into_iter().collect();
-    networks
-        .remove_unknown(|alloc| alloc == kept, &addresses)
-        .unwrap();
+    networks.remove_unknown(|alloc| alloc == kept).unwrap();
     assert_eq!(networks.owners().unwrap(), [kept].into());
     assert_eq!((ports("20001"), ports("20002")), (2, 0));
     networks.remove_host_part().unwrap();
     assert_eq!(ports("20001"), 2, "somebody is behind the bridge");
     networks.remove(kept, None).unwrap();
+}
+
+#[test]
+fn bridge_is_one_agents_until_it_and_its_tasks_are_gone() {
+    let Some(world) = World::new() else { return };
+    let (alloc, work) = world.wanted(1);
+    let (of_second, wanted) = world.wanted(2);
+    let (first, second) = (world.another("first"), world.another("second"));
+    // One without networks keeps nobody off.
+    assert_eq!(second.fault(), None);
+    first.build(alloc, &work).unwrap();
+    let refused = second.build(of_second, &wanted).unwrap_err().to_string();
+    assert!(
+        refused.contains("another agent on this host uses"),
+        "{refused}"
+    );
+    assert!(refused.contains("bridge_network_name"), "{refused}");
+    assert_eq!(second.fault(), Some(refused));
+    assert!(second.resume([]).is_err());
+    second.remove(of_second, work.address).unwrap();
+    assert_eq!(ports("20001"), 2, "nothing of the first one's is touched");
+    // The first one is down, and its tasks are not.
+    drop(first);
+    until(|| {
+        second
+            .fault()
+            .unwrap()
+            .contains("networks of another agent")
+    });
+    assert!(second.build(of_second, &wanted).is_err());
+    second.remove(of_second, work.address).unwrap();
+    assert_eq!(ports("20001"), 2, "nothing of the first one's is touched");
+    let first = world.another("first");
+    assert_eq!(first.fault(), None);
+    first
+        .resume([(alloc, work.address.unwrap(), work.ports)])
+        .unwrap();
+    first.remove(alloc, None).unwrap();
+    assert_eq!(ports("20001"), 0);
+    drop(first);
+    // The link goes a little later than its namespace.
+    until(|| second.build(of_second, &wanted).is_ok());
+    assert_eq!((second.fault(), ports("20002")), (None, 2));
+    second.remove(of_second, None).unwrap();
+}
+
+#[test]
+fn rules_that_somebody_removes_are_there_again() {
+    let Some(world) = World::new() else { return };
+    let networks = &world.networks;
+    if says(&["nft", "list", "tables"]).is_none() {
+        eprintln!("skipped: there is no nft");
+        return;
+    }
+    for number in 1..=3 {
+        let (alloc, work) = world.wanted(number);
+        networks.build(alloc, &work).unwrap();
+    }
+    let are_whole = || {
+        let chain = ["nft", "list", "chain", "ip", "drover", "postrouting"];
+        let rules = says(&chain).unwrap_or_default();
+        let all = ["20001", "20002", "20003"].map(ports) == [2; 3];
+        all && rules.matches("masquerade").count() == 3
+    };
+    until(are_whole);
+    for words in [
+        &["flush", "ruleset"][..],
+        &["delete", "table", "ip", "drover"],
+        &["flush", "map", "ip", "drover", "forwards"],
+        &["flush", "chain", "ip", "drover", "postrouting"],
+    ] {
+        says(&[&["nft"], words].concat()).unwrap();
+        until(are_whole);
+    }
+    assert_eq!(networks.wrong_rules().unwrap(), []);
+    // The agent's own changes bring nothing about.
+    let handle = || {
+        let table = says(&["nft", "-a", "list", "table", "ip", "drover"]).unwrap();
+        let line = table.lines().find(|line| line.starts_with("table"));
+        line.unwrap().to_owned()
+    };
+    let before = handle();
+    for number in 4..20 {
+        let (alloc, work) = world.wanted(number);
+        networks.build(alloc, &work).unwrap();
+        networks.remove(alloc, None).unwrap();
+    }
+    assert_eq!(handle(), before, "the table was not made anew");
+    // A firewall that comes later drops what is forwarded.
+    if says(&["iptables", "-P", "FORWARD", "DROP"]).is_some() {
+        let pass = || {
+            says(&["iptables", "-S", "FORWARD"])
+                .unwrap()
+                .contains("-i drover -j ACCEPT")
+        };
+        until(pass);
+        says(&["iptables", "-F", "FORWARD"]).unwrap();
+        until(pass);
+    }
+    for number in 1..=3 {
+        networks.remove(world.wanted(number).0, None).unwrap();
+    }
+}
+
+#[test]
+fn rules_that_lead_nowhere_are_told_and_can_be_removed() {
+    let Some(world) = World::new() else { return };
+    let networks = &world.networks;
+    let (alloc, work) = world.wanted(1);
+    networks.build(alloc, &work).unwrap();
+    assert_eq!(networks.wrong_rules().unwrap(), []);
+    let element = "{ 0.0.0.0 . tcp . 9999 : 172.26.64.77 . 80 }";
+    let words = ["nft", "add", "element", "ip", "drover", "forwards", element];
+    if says(&words).is_none() {
+        eprintln!("skipped: there is no nft");
+        return;
+    }
+    let stale = "tcp 0.0.0.0:9999 to 172.26.64.77:80".to_owned();
+    let found = networks.wrong_rules().unwrap();
+    assert_eq!(found, [WrongRule::Stale(stale.clone())]);
+    networks.remove_stale_rule(&stale).unwrap();
+    assert_eq!(networks.wrong_rules().unwrap(), []);
+    assert_eq!((ports("9999"), ports("20001")), (0, 2));
+    networks.remove(alloc, None).unwrap();
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn client_that_goes_ends_stubborn_program_and_its_children() {
         let op = session.op;
         drop(session);
         ended(&mut world, op);
-        wait_readable(&program);
+        assert!(wait_readable(&program), "the program lives on");
     }
     let records = world.run_dir().read_dir().unwrap();
     let names = records.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -253,7 +253,7 @@ fn destroyed_task_takes_its_sessions_along() {
             other => panic!("{other:?}"),
         }
     }
-    wait_readable(&program);
+    assert!(wait_readable(&program), "the program lives on");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn dead_agent_takes_its_sessions_along_and_leaves_the_task() {
     let session = open(&mut world, STUBBORN, true);
     let program = stubborn(&mut world);
     world.begin();
-    wait_readable(&program);
+    assert!(wait_readable(&program), "the program lives on");
     drop(session);
     assert_eq!(
         world.recover(1),

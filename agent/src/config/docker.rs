@@ -10,6 +10,8 @@
 //!     pids_limit       = 0                        # the most that a job may ask for; 0 for no limit
 //!     volumes { enabled = false }                 # whether jobs may mount what is not their own
 //!     allowed_modes { pid = ["host"] }            # namespaces of the host
+//!     allow_devices    = ["/dev/fuse"]            # what jobs may name of the host's
+//!     allow_unconfined = false                    # whether jobs may leave out filters of system calls and the like
 //!     gc {
 //!       image       = true                        # remove images that were fetched and are not used
 //!       image_delay = "3m"
@@ -29,6 +31,8 @@ use std::time::Duration;
 
 use drover_core::driver::capabilities::Capabilities;
 use drover_core::driver::docker::DockerPolicy;
+use drover_core::model::value::Value;
+use drover_core::text::quote;
 use drover_core::time::Span;
 use drover_io_real::driver::docker::{CredentialSource, DockerSettings, socket_path};
 use drover_io_real::plugins::PluginConfig;
@@ -74,6 +78,11 @@ pub(super) fn config(plugin: PluginConfig) -> Result<DockerConfig, String> {
     if !plugin.args.is_empty() {
         return Err("it is built in and takes no arguments".to_owned());
     }
+    // An empty list allows none, and no list the usual ones.
+    let names_devices = plugin
+        .config
+        .get("allow_devices")
+        .is_some_and(|it| *it != Value::Null);
     let mut given = of_map(plugin.config);
     let mut config = DockerConfig {
         enabled: given.flag("enabled")?.unwrap_or(true),
@@ -85,6 +94,10 @@ pub(super) fn config(plugin: PluginConfig) -> Result<DockerConfig, String> {
         );
     }
     policy(&mut given, &mut config.policy)?;
+    let devices = given.texts("allow_devices")?;
+    if names_devices {
+        config.policy.allow_devices = patterns(devices)?;
+    }
     settings(&mut given, &mut config)?;
     given.ignore(WITHOUT_EFFECT);
     given.nothing_else("config")?;
@@ -94,6 +107,7 @@ pub(super) fn config(plugin: PluginConfig) -> Result<DockerConfig, String> {
 
 fn policy(given: &mut Fields, policy: &mut DockerPolicy) -> Result<(), String> {
     policy.allow_privileged = given.flag("allow_privileged")?.unwrap_or(false);
+    policy.allow_unconfined = given.flag("allow_unconfined")?.unwrap_or(false);
     let caps = given.texts("allow_caps")?;
     if !caps.is_empty() {
         let named = Capabilities::named(caps);
@@ -108,7 +122,7 @@ fn policy(given: &mut Fields, policy: &mut DockerPolicy) -> Result<(), String> {
         policy.pids_limit = u64::try_from(number).map_err(wrong)?;
     }
     if let Some(mut modes) = given.block("allowed_modes")? {
-        for kind in ["pid", "ipc", "userns", "uts"] {
+        for kind in ["pid", "ipc", "userns", "uts", "network", "cgroupns"] {
             policy
                 .allowed_modes
                 .insert(kind.to_owned(), modes.texts(kind)?);
@@ -119,6 +133,17 @@ fn policy(given: &mut Fields, policy: &mut DockerPolicy) -> Result<(), String> {
         policy.image_pull_timeout = span;
     }
     Ok(())
+}
+
+/// Patterns of devices: one that is none of a path below `/dev` would never match.
+fn patterns(devices: Vec<String>) -> Result<Vec<String>, String> {
+    match devices.iter().find(|it| !it.starts_with("/dev/")) {
+        Some(other) => Err(format!(
+            "allow_devices: a path below /dev such as /dev/dri/* is needed, not {}",
+            quote(other)
+        )),
+        None => Ok(devices),
+    }
 }
 
 fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String> {
@@ -224,7 +249,7 @@ mod tests {
         assert_eq!(parse("").map(|it| it.docker), Ok(DockerConfig::default()));
         assert_eq!(docker(""), Ok(DockerConfig::default()));
         let policy = DockerConfig::default().policy;
-        assert!(!policy.allow_privileged && !policy.volumes);
+        assert!(!policy.allow_privileged && !policy.volumes && !policy.allow_unconfined);
         let off = parse("plugin \"docker\" {\nconfig {\nenabled = false\n}\n}").unwrap();
         assert!(!off.client.drivers.allows("docker") && off.client.drivers.allows("exec"));
     }
@@ -268,6 +293,23 @@ mod tests {
     }
 
     #[test]
+    fn what_jobs_may_have_of_the_host_is_read() {
+        let config = docker(
+            "allow_devices = [\"/dev/fuse\"]\nallow_unconfined = true\n\
+             allowed_modes {\n network = [\"container:web-*\"]\n cgroupns = [\"host\"]\n}",
+        );
+        let policy = config.unwrap().policy;
+        assert_eq!(policy.allow_devices, ["/dev/fuse"]);
+        assert!(policy.allow_unconfined);
+        for (kind, pattern) in [("network", "container:web-*"), ("cgroupns", "host")] {
+            assert_eq!(policy.allowed_modes.get(kind).unwrap(), &[pattern]);
+        }
+        let none = docker("allow_devices = []").unwrap().policy;
+        assert_eq!(none.allow_devices, [""; 0]);
+        assert!(!DockerConfig::default().policy.allow_devices.is_empty());
+    }
+
+    #[test]
     fn invalid_setting_error_names_valid_form() {
         for (inner, expected) in [
             ("endpoint = \"tcp://127.0.0.1:2375\"", "a Unix socket"),
@@ -277,6 +319,7 @@ mod tests {
                 "gc {\n image_dealy = \"3m\"\n}",
                 "did you mean image_delay?",
             ),
+            ("allow_devices = [\"*\"]", "a path below /dev"),
             ("pids_limit = -1", "no number of processes"),
             ("pull_activity_timeout = \"1s\"", "at least"),
             ("image_pull_timeout = \"soon\"", "a duration such as 3m"),

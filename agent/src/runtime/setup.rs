@@ -294,7 +294,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         reserved_compute: wanted.node.reserved.mhz,
         ..fingerprint::Settings::default()
     };
-    let context = Context::of_this_machine(probe_settings)
+    let context = Context::with_networks(probe_settings, networks.clone())
         .map_err(|error| SetupError::Io("inspect this machine", error))?;
     let (agent_handle, mut request_inbox) = AgentHandle::new(data_dir.allocs());
     let agent_handle = agent_handle.with_sessions(inbox.sessions().clone());
@@ -473,13 +473,16 @@ fn networks(
     let dir = data_dir.own(NETWORKS, None)?;
     let bridge = settings.file.client.node.bridge.clone();
     let networks = Networks::new(dir, data_dir.path().join(NETWORKS), bridge);
-    let known = saved.allocs.values();
-    let addresses = known.filter_map(|alloc| alloc.address()).collect();
     let is_known = |alloc| saved.allocs.contains_key(&alloc);
-    if whole && let Err(error) = networks.remove_unknown(is_known, &addresses) {
+    if whole && let Err(error) = networks.remove_unknown(is_known) {
         remarks.push(format!(
             "cannot clear away networks of allocations that nobody knows: {error}"
         ));
+    }
+    let known = saved.allocs.values().filter(|alloc| alloc.has_network());
+    let known = known.filter_map(|alloc| Some((alloc.id, alloc.address()?, alloc.ports.clone())));
+    if let Err(error) = networks.resume(known) {
+        remarks.push(format!("networks behind the bridge: {error}"));
     }
     Ok(networks)
 }

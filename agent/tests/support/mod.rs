@@ -10,6 +10,7 @@
 
 pub mod kills;
 mod lone;
+pub mod netns;
 pub(crate) mod nomad;
 mod program;
 mod server;

@@ -46,6 +46,11 @@ pub fn has_own_users(driver: &str) -> bool {
     driver == DOCKER
 }
 
+/// Whether a driver's tasks are an engine's, which may be away while they run.
+pub fn has_engine(driver: &str) -> bool {
+    driver == DOCKER
+}
+
 /// Whether tasks of a driver can run in a network of their group's own.
 pub fn joins_networks(driver: &str) -> bool {
     // Those of mock drivers run nowhere at all, so anywhere.

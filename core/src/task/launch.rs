@@ -13,7 +13,9 @@ use crate::cx::Cx;
 use crate::driver::config::{DockerConfig, ExecConfig, schema_for};
 use crate::driver::cpu_quota::{Compute, CpuQuota};
 use crate::driver::docker::{Container, DockerPolicy};
-use crate::driver::isolation::{DIRS, DOCKER, EXEC, Profile, account, has_own_users, isolates};
+use crate::driver::isolation::{
+    DIRS, DOCKER, EXEC, Profile, account, has_engine, has_own_users, isolates,
+};
 use crate::driver::schema;
 use crate::effect::{TaskConfig, TaskNetwork, request};
 use crate::ids::{AllocId, LaunchId, Run};
@@ -62,7 +64,12 @@ impl TaskRunner {
     }
 
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
-        let op = self.operation(cx, Purpose::Recover, cx.config.timeouts.recover);
+        let timeouts = &cx.config.timeouts;
+        let limit = match has_engine(&self.spec.driver) {
+            true => timeouts.recover_by_engine,
+            false => timeouts.recover,
+        };
+        let op = self.operation(cx, Purpose::Recover, limit);
         let logs = self.spec.task().log_config.unwrap_or_default();
         let effect = request::Recover { op, launch, logs };
         cx.drive(&self.spec.driver, &self.spec.key, effect);

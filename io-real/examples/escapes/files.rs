@@ -149,6 +149,7 @@ fn mounts() -> Verdict {
         "/local",
         "/proc",
         "/run/resolvconf",
+        "/run/systemd/resolve",
         "/sbin",
         "/secrets",
         "/sys",

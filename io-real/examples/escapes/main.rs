@@ -1,6 +1,6 @@
 //! A hostile task: it tries to get out, and says of each try how it ended.
 //!
-//! Each row is one try, with the number of an entry in `docs/exec.md`. A line is `<row> refused <error>`,
+//! Each row is one try, with the number of an entry in `docs/escapes.md`. A line is `<row> refused <error>`,
 //! `<row> harmless <why>` or `<row> GOT <what>`; the last means that something held that should not have. The
 //! arguments are paths of the host that must not be there.
 

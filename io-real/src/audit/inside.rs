@@ -14,6 +14,7 @@ use super::shims::Processes;
 use super::{Inner, Kind, Thing};
 use crate::dirs::{ARRIVING, enter};
 use crate::mounts::{self, Mount};
+use crate::network::WrongRule;
 use crate::plugin::{Address, Reattach};
 use crate::plugins::remembered;
 
@@ -23,6 +24,9 @@ pub(super) const SOCKETS: &str = "sockets";
 pub(super) const PLUGINS: &str = "plugin-state";
 /// Where artifacts are fetched.
 const FETCHING: &str = "artifacts/work";
+
+/// What the names of rules of the packet filter begin with that can be removed.
+pub(super) const RULE: &str = "rule ";
 
 /// More names of one directory are not listed.
 const MOST: usize = 65_536;
@@ -140,7 +144,21 @@ fn networks(inner: &Inner) -> io::Result<Vec<Thing>> {
         let name = format!("link {name}");
         Thing::new(Kind::Network, name, Home::Unknown, NamedAfter::Alloc(alloc))
     });
-    Ok(own.chain(links).collect())
+    let rules = networks.wrong_rules().unwrap_or_default().into_iter();
+    Ok(own.chain(links).chain(rules.map(rule)).collect())
+}
+
+/// A rule of the packet filter that is missing, or leads to a network that is not there.
+fn rule(wrong: WrongRule) -> Thing {
+    let (name, named_after) = match wrong {
+        WrongRule::NoTable(table) => (
+            format!("missing: table {table} of the packet filter"),
+            NamedAfter::Agent,
+        ),
+        WrongRule::Missing(alloc, rule) => (format!("missing: {rule}"), NamedAfter::Alloc(alloc)),
+        WrongRule::Stale(rule) => (format!("{RULE}{rule}"), NamedAfter::Nobody),
+    };
+    Thing::new(Kind::Network, name, Home::Ours, named_after)
 }
 
 /// Mounts below the directories of the allocations.

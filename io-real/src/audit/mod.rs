@@ -9,7 +9,7 @@
 //! |-----------|--------------------------------------------------------------------------------|
 //! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
 //! | cgroup    | a launch's name below our parent, with the mark of who made it (an extended attribute) |
-//! | network   | the directory of an allocation's network, which holds its namespace; a link that is marked with an allocation's id |
+//! | network   | the directory of an allocation's network, which holds its namespace; a link that is marked with an allocation's id; rules of our table of the packet filter that are missing or lead to no network |
 //! | mount     | below the directory of the allocations                                          |
 //! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
 //! | socket    | beside the records of launches, and where plugins make theirs                   |
@@ -58,7 +58,7 @@ pub enum Kind {
     Process,
     /// A control group.
     Cgroup,
-    /// A network of an allocation's own, or a link of one.
+    /// A network of an allocation's own, a link of one, or a rule that is not as it should be.
     Network,
     /// A mount.
     Mount,

@@ -32,6 +32,7 @@ impl Auditor {
             (Kind::Network, NamedAfter::Alloc(alloc)) => {
                 inner.networks.remove(*alloc, None).map(|()| "removed")
             }
+            (Kind::Network, NamedAfter::Nobody) => inner.remove_rule(&thing.name),
             (Kind::Mount, NamedAfter::Alloc(alloc)) => {
                 inner.unmount(*alloc, Path::new(&thing.name))
             }
@@ -104,6 +105,12 @@ impl Inner {
             return Err(io::Error::other("processes in it do not die"));
         }
         cgroups.remove(&name).map(|()| "removed")
+    }
+
+    fn remove_rule(&self, name: &str) -> io::Result<&'static str> {
+        let rule = name.strip_prefix(inside::RULE);
+        let rule = rule.ok_or_else(|| io::Error::other("it is no rule of the packet filter"))?;
+        self.networks.remove_stale_rule(rule).map(|()| "removed")
     }
 
     /// Takes a mount away, as soon as nobody uses it any more.

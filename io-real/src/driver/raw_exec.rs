@@ -501,7 +501,8 @@ fn start_failure(error: &LaunchError) -> Failure {
     }
 }
 
-/// An exit as the core knows it: a signal's code is 128 and its number.
+/// An exit as the core knows it: a signal's code is 128 and its number. The kernel counts for the whole control group what
+/// it killed for lack of memory, and programs that run beside a task are in it: a task that succeeds lacked nothing.
 fn exit_result(exit: &ExitRecord) -> ExitResult {
     let signal = exit.signal.unwrap_or(0);
     let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
@@ -513,7 +514,7 @@ fn exit_result(exit: &ExitRecord) -> ExitResult {
     ExitResult {
         code,
         signal,
-        oom_killed: exit.oom,
+        oom_killed: exit.oom && code != Some(0),
         message,
     }
 }

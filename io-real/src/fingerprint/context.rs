@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::kernel::{Kernel, Live};
 use super::root::Root;
-use crate::network::Bridge;
+use crate::network::{Bridge, Networks};
 
 /// What probes look at.
 #[derive(Clone)]
@@ -30,8 +30,20 @@ impl Context {
     pub fn of_this_machine(settings: Settings) -> io::Result<Context> {
         Ok(Context {
             root: Arc::new(Root::open(Path::new("/"))?),
-            kernel: Arc::new(Live),
+            kernel: Arc::new(Live::default()),
             settings,
+        })
+    }
+
+    /// This machine, on which an agent makes these networks.
+    ///
+    /// # Errors
+    /// Its root directory cannot be opened.
+    pub fn with_networks(settings: Settings, networks: Networks) -> io::Result<Context> {
+        let networks = Some(networks);
+        Ok(Context {
+            kernel: Arc::new(Live { networks }),
+            ..Context::of_this_machine(settings)?
         })
     }
 }

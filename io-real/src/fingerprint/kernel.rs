@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::system::uname;
 
 use super::netlink;
-use crate::network::{self, Bridge};
+use crate::network::{self, Bridge, Networks};
 
 /// What the kernel says in no file. This machine's is [`Live`].
 pub trait Kernel: Send + Sync {
@@ -71,8 +71,11 @@ pub struct Volume {
 }
 
 /// This machine's kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct Live;
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// The networks that the agent makes with it, if it makes any.
+    pub networks: Option<Networks>,
+}
 
 impl Kernel for Live {
     fn name(&self) -> Name {
@@ -100,7 +103,9 @@ impl Kernel for Live {
 
     fn network_modes(&self, bridge: &Bridge) -> Vec<(&'static str, Option<String>)> {
         let none = network::fault_of_namespaces();
+        let used = || self.networks.as_ref().and_then(Networks::fault);
         let behind = none.clone().or_else(|| network::fault_of_bridge(bridge));
+        let behind = behind.or_else(used);
         vec![("bridge", behind), ("none", none)]
     }
 

@@ -1,7 +1,7 @@
 //! The node's bridge: its link, the links of allocations to it, and what the host has to be told so that packets
 //! pass.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -11,8 +11,8 @@ use drover_core::ids::AllocId;
 use drover_core::model::network::{INTERFACE, Ipv4, Subnet};
 use drover_core::store::record::AssignedPort;
 
-use super::filter::{Filter, Forward};
-use super::link::{self, HostEnd};
+use super::filter::{Entry, Filter, Forward, Published};
+use super::link::{self, HostEnd, Link};
 use super::namespace;
 use super::netlink::Socket;
 
@@ -20,7 +20,7 @@ use super::netlink::Socket;
 const NAME: &str = "drover";
 /// What the names of links to allocations begin with.
 const PREFIX: &str = "dr";
-/// What they are marked with, before the id.
+/// What they are marked with, before the id and the agent that made them.
 const MARK: &str = "drover alloc ";
 
 /// The node's bridge, as it is configured.
@@ -47,12 +47,33 @@ impl fmt::Display for Bridge {
     }
 }
 
+/// A link to an allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Port {
+    pub(super) name: String,
+    pub(super) alloc: AllocId,
+    /// The agent that made it; empty if an older version did.
+    pub(super) agent: String,
+    /// The bridge that it leads to.
+    bridge: Option<u32>,
+}
+
 /// The links that are marked with allocations.
-pub(super) fn marked_links() -> io::Result<Vec<(String, AllocId)>> {
+pub(super) fn ports() -> io::Result<Vec<Port>> {
     let all = link::all(&mut Socket::route()?)?.into_iter();
-    Ok(all
-        .filter_map(|link| Some((link.name, owner_of(&link.alias)?)))
-        .collect())
+    Ok(all.filter_map(port).collect())
+}
+
+/// Whose a link is, by its mark.
+fn port(link: Link) -> Option<Port> {
+    let mark = link.alias.strip_prefix(MARK)?;
+    let (alloc, agent) = mark.split_once(' ').unwrap_or((mark, ""));
+    Some(Port {
+        alloc: alloc.parse().ok()?,
+        agent: agent.to_owned(),
+        name: link.name,
+        bridge: link.master,
+    })
 }
 
 /// The name of the link to an allocation.
@@ -61,25 +82,28 @@ fn link_name(alloc: AllocId) -> String {
     format!("{PREFIX}{}", digits.get(..13).unwrap_or_default())
 }
 
-/// Whose a link is, by its mark.
-fn owner_of(alias: &str) -> Option<AllocId> {
-    alias.strip_prefix(MARK)?.parse().ok()
-}
-
 fn named(what: &str) -> impl Fn(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 impl Bridge {
-    fn filter(&self) -> Filter {
+    pub(super) fn filter(&self) -> Filter {
         Filter {
             bridge: self.name.clone(),
             subnet: self.subnet,
         }
     }
 
+    /// The links that lead to it.
+    pub(super) fn ports(&self) -> io::Result<Vec<Port>> {
+        let own = link::find(&mut Socket::route()?, &self.name)?.map(|link| link.index);
+        let mut ports = ports()?;
+        ports.retain(|port| own.is_some() && port.bridge == own);
+        Ok(ports)
+    }
+
     /// Makes the bridge and the rules, as far as they are not there. Its index.
-    fn ensure(&self, route: &mut Socket) -> io::Result<u32> {
+    fn ensure(&self, route: &mut Socket, published: &Published) -> io::Result<u32> {
         let index = link::bridge(route, &self.name, self.subnet)
             .map_err(named("cannot make the bridge"))?;
         self.set("ipv4", "route_localnet", "1")?;
@@ -88,9 +112,18 @@ impl Bridge {
         forward_packets()?;
         let mut filter = Socket::filter()?;
         let rules = named("cannot make the rules of the packet filter");
-        self.filter().ensure(&mut filter).map_err(&rules)?;
-        self.filter().let_pass(&mut filter).map_err(&rules)?;
+        let own = self.filter();
+        own.ensure(&mut filter, published).map_err(&rules)?;
+        own.let_pass(&mut filter).map_err(&rules)?;
         Ok(index)
+    }
+
+    /// Puts back the rules that somebody else took away. Whether any was missing.
+    pub(super) fn restore(&self, published: &Published) -> io::Result<bool> {
+        let mut filter = Socket::filter()?;
+        let own = self.filter();
+        let rules = own.restore(&mut filter, published)?;
+        Ok(own.let_pass(&mut filter)? || rules)
     }
 
     /// A setting of the kernel about the bridge.
@@ -99,16 +132,18 @@ impl Bridge {
         set(&path, value)
     }
 
-    /// Links a namespace to the bridge, as far as it is not linked.
+    /// Links a namespace to the bridge, as far as it is not linked, for the agent of this mark. The rules are there
+    /// then, with what is published.
     pub(super) fn connect(
         &self,
-        alloc: AllocId,
+        (alloc, agent): (AllocId, &str),
         namespace: BorrowedFd<'_>,
         address: Ipv4,
+        published: &Published,
     ) -> io::Result<()> {
         let mut route = Socket::route()?;
-        let bridge = self.ensure(&mut route)?;
-        let (name, alias) = (link_name(alloc), format!("{MARK}{alloc}"));
+        let bridge = self.ensure(&mut route, published)?;
+        let (name, alias) = (link_name(alloc), format!("{MARK}{alloc} {agent}"));
         let is_inside = namespace::on_a_thread(|| {
             namespace::enter(namespace)?;
             Ok(link::find(&mut Socket::route()?, INTERFACE)?.is_some())
@@ -140,25 +175,12 @@ impl Bridge {
         .map_err(named("cannot set the address up"))
     }
 
-    /// Has ports of the host lead to an address, and nothing else.
-    pub(super) fn publish(&self, to: Ipv4, ports: &[AssignedPort]) -> io::Result<()> {
-        let mut wanted = Vec::new();
-        for port in ports {
-            let to_port = match port.to {
-                0 => port.value,
-                to => to,
-            };
-            wanted.push(Forward {
-                host: host_address(port)?,
-                port: port.value,
-                to,
-                to_port,
-            });
-        }
+    /// Has these lead to an address, and nothing else.
+    pub(super) fn publish(&self, to: Ipv4, wanted: &[Forward]) -> io::Result<()> {
         let mut filter = Socket::filter()?;
         let rules = named("cannot publish the ports");
         self.filter()
-            .set_forwards(&mut filter, to, &wanted)
+            .set_forwards(&mut filter, to, wanted)
             .map_err(rules)
     }
 
@@ -167,26 +189,12 @@ impl Bridge {
         self.filter().set_forwards(&mut Socket::filter()?, to, &[])
     }
 
-    /// Has nothing lead to any but these addresses.
-    pub(super) fn unpublish_others(&self, known: &BTreeSet<Ipv4>) -> io::Result<()> {
-        let mut filter = match Socket::filter() {
-            Ok(filter) => filter,
-            // Without a packet filter there is nothing of ours in it.
-            Err(_) => return Ok(()),
-        };
-        let rules = self.filter();
-        let forwards = match rules.forwards(&mut filter) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
-            forwards => forwards?,
-        };
-        let to: BTreeSet<Ipv4> = forwards.iter().map(super::filter::Entry::to).collect();
-        for stale in to.difference(known) {
-            rules.set_forwards(&mut filter, *stale, &[])?;
-        }
-        Ok(())
+    /// All that leads anywhere.
+    pub(super) fn forwards(&self) -> io::Result<BTreeSet<Entry>> {
+        self.filter().forwards(&mut Socket::filter()?)
     }
 
-    /// Removes the bridge and the rules, if they are there and nobody is behind it: several agents may share one.
+    /// Removes the bridge and the rules, if they are there and nobody is behind it.
     pub(super) fn remove_unused(&self) -> io::Result<()> {
         let mut route = Socket::route()?;
         let own = link::find(&mut route, &self.name)?.filter(|link| link.kind == "bridge");
@@ -211,6 +219,23 @@ impl Bridge {
             subnet: subnet.parse().ok()?,
         })
     }
+}
+
+/// What is to lead to an address, so that these ports of the host do.
+pub(super) fn forwards(to: Ipv4, ports: &[AssignedPort]) -> io::Result<Vec<Forward>> {
+    let forward = |port: &AssignedPort| {
+        let to_port = match port.to {
+            0 => port.value,
+            to => to,
+        };
+        Ok(Forward {
+            host: host_address(port)?,
+            port: port.value,
+            to,
+            to_port,
+        })
+    };
+    ports.iter().map(forward).collect()
 }
 
 /// Where a port is on the host: in the default network at all its addresses, as it is for tasks in the host's own
@@ -267,7 +292,7 @@ pub fn fault_of_bridge(bridge: &Bridge) -> Option<String> {
     let tried = namespace::on_a_thread(|| {
         namespace::enter_new()?;
         let mut route = Socket::route()?;
-        bridge.ensure(&mut route)?;
+        bridge.ensure(&mut route, &BTreeMap::new())?;
         bridge.publish(bridge.subnet.address(0), &[])
     });
     tried.err().map(|error| error.to_string())

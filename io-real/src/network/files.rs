@@ -1,7 +1,8 @@
 //! The files by which tasks resolve names: their own name and address, and which servers they ask.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use drover_core::model::network::{Dns, Ipv4, is_hostname, is_server, is_word};
@@ -49,19 +50,55 @@ pub(super) fn hosts(hostname: &str, address: Option<Ipv4>) -> String {
     text
 }
 
-/// Text for `/etc/resolv.conf`.
-pub(super) fn resolv(dns: &Dns) -> String {
+/// Text for `/etc/resolv.conf`; `host` is the host's, whose servers are asked unless others are given.
+pub(super) fn resolv(dns: &Dns, host: &str) -> String {
     let mut text = String::new();
     if !dns.searches.is_empty() {
         text.push_str(&format!("search {}\n", dns.searches.join(" ")));
     }
-    for server in &dns.servers {
+    let given: Vec<&str> = match dns.servers.is_empty() {
+        true => servers(host).collect(),
+        false => dns.servers.iter().map(String::as_str).collect(),
+    };
+    for server in given {
         text.push_str(&format!("nameserver {server}\n"));
     }
     if !dns.options.is_empty() {
         text.push_str(&format!("options {}\n", dns.options.join(" ")));
     }
     text
+}
+
+/// Where systemd's resolver says which servers it asks.
+const RESOLVED: &str = "/run/systemd/resolve/resolv.conf";
+
+/// The host's `/etc/resolv.conf`, and whether tasks behind the bridge need a copy of it because it is not what they see.
+/// One that leads to a resolver on the host's loopback is of no use to them: that one's own servers are asked then, if it
+/// tells them.
+pub(super) fn resolv_of_host(behind_bridge: bool) -> (String, bool) {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let usual = read("/etc/resolv.conf");
+    if behind_bridge && !servers(&usual).any(is_elsewhere) {
+        let asked = read(RESOLVED);
+        if servers(&asked).any(is_elsewhere) {
+            return (asked, true);
+        }
+    }
+    (usual, false)
+}
+
+fn servers(resolv: &str) -> impl Iterator<Item = &str> {
+    let words = resolv.lines().map(str::split_whitespace);
+    words.filter_map(|mut words| {
+        words.next().filter(|word| *word == "nameserver")?;
+        words.next()
+    })
+}
+
+/// Whether a server is reached from a network of its own.
+fn is_elsewhere(server: &str) -> bool {
+    let address: Option<IpAddr> = server.split('%').next().and_then(|it| it.parse().ok());
+    address.is_some_and(|address| !address.is_loopback())
 }
 
 /// Writes a file of a directory, whole.
@@ -105,11 +142,39 @@ mod tests {
         assert!(check("web\n6.6.6.6 bank", None).is_err());
         assert!(check("web", Some(&dns("1.1.1.1\nnameserver 6.6.6.6", "a"))).is_err());
         assert!(check("web", Some(&dns("1.1.1.1", "a\noptions x"))).is_err());
-        let text = resolv(&dns("1.1.1.1", "a.example"));
+        let text = resolv(&dns("1.1.1.1", "a.example"), "nameserver 10.0.0.1");
         assert_eq!(
             text,
             "search a.example\nnameserver 1.1.1.1\noptions ndots:2\n"
         );
         assert!(hosts("web", Some(Ipv4(0x0a00_0001))).ends_with("10.0.0.1 web\n"));
+    }
+
+    #[test]
+    fn servers_of_host_are_asked_unless_others_are_given() {
+        let searches = Dns {
+            searches: vec!["a.example".to_owned()],
+            ..Dns::default()
+        };
+        let host =
+            "# nameserver 10.0.0.9\nnameserver 10.0.0.1\noptions edns0\nnameserver 10.0.0.2 # x\n";
+        let text = resolv(&searches, host);
+        assert_eq!(
+            text,
+            "search a.example\nnameserver 10.0.0.1\nnameserver 10.0.0.2\n"
+        );
+    }
+
+    #[test]
+    fn servers_on_loopback_are_not_reached_from_elsewhere() {
+        for (server, expected) in [
+            ("127.0.0.53", false),
+            ("::1", false),
+            ("10.0.0.1", true),
+            ("fe80::1%eth0", true),
+            ("name", false),
+        ] {
+            assert_eq!(is_elsewhere(server), expected, "{server}");
+        }
     }
 }

@@ -14,14 +14,16 @@
 //! ```
 //!
 //! The rules are there once; only the map changes with each allocation. All changes are whole: they are made
-//! together or not at all.
+//! together or not at all. A table that has to be made anew is made with everything that is published.
 //!
 //! Docker, and firewalls of `iptables`, have the policy that nothing is forwarded. What one chain drops no other can
 //! let pass. So where `iptables` has a chain `FORWARD`, two rules stand there (in Docker's chain for that if there
 //! is one) that let pass what comes from the bridge or goes there, written as `iptables` itself would.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
+use std::net::Ipv4Addr;
 
 use drover_core::model::network::{Ipv4, Subnet};
 
@@ -34,27 +36,32 @@ use super::netlink::{
     APPEND, Answer, Attrs, CREATE, Message, NFTABLES, Socket, attribute, attributes, text,
 };
 
-const NEW_TABLE: u16 = 0;
-const DEL_TABLE: u16 = 2;
-const NEW_CHAIN: u16 = 3;
+pub(super) const NEW_TABLE: u16 = 0;
+pub(super) const GET_TABLE: u16 = 1;
+pub(super) const DEL_TABLE: u16 = 2;
+pub(super) const NEW_CHAIN: u16 = 3;
 const GET_CHAIN: u16 = 4;
+pub(super) const DEL_CHAIN: u16 = 5;
 const NEW_RULE: u16 = 6;
 const GET_RULE: u16 = 7;
-const DEL_RULE: u16 = 8;
+pub(super) const DEL_RULE: u16 = 8;
 const NEW_SET: u16 = 9;
 const GET_SET: u16 = 10;
+pub(super) const DEL_SET: u16 = 11;
 const NEW_ELEMENT: u16 = 12;
 const GET_ELEMENT: u16 = 13;
-const DEL_ELEMENT: u16 = 14;
+pub(super) const DEL_ELEMENT: u16 = 14;
 
 /// The family of version 4.
 pub(super) const IP: u8 = 2;
 pub(super) const MAP: &str = "forwards";
-/// The last chain that is made: where it is, all is.
 const FORWARD: &str = "forward";
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+
+/// What leads to each address behind the bridge that is in use.
+pub(super) type Published = BTreeMap<Ipv4, Vec<Forward>>;
 
 /// Where packets for a port of the host go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,11 +83,12 @@ pub(super) struct Filter {
     pub(super) subnet: Subnet,
 }
 
-fn kind(of: u16) -> u16 {
+/// What a message about this bears as its kind.
+pub(super) fn kind(of: u16) -> u16 {
     (u16::from(NFTABLES) << 8) | of
 }
 
-fn message(of: u16, flags: u16, attrs: &Attrs) -> Message {
+pub(super) fn message(of: u16, flags: u16, attrs: &Attrs) -> Message {
     Message::new(kind(of), flags, &[IP, 0, 0, 0], attrs)
 }
 
@@ -89,13 +97,39 @@ impl Filter {
         Attrs::new().text(1, &self.bridge)
     }
 
-    /// Makes the table, if it is not there as a whole.
-    pub(super) fn ensure(&self, socket: &mut Socket) -> io::Result<()> {
-        let last = self.table().text(3, FORWARD);
-        if socket.get(message(GET_CHAIN, 0, &last))?.is_some() {
-            return Ok(());
+    /// Makes the table with all that is published, if it is not there as a whole. Whether it was made.
+    pub(super) fn ensure(&self, socket: &mut Socket, published: &Published) -> io::Result<bool> {
+        if self.is_whole(socket)? {
+            return Ok(false);
         }
-        socket.ask_together(&self.all())
+        let entries = entries(published);
+        let mut all = self.all();
+        all.extend(self.elements(NEW_ELEMENT, &entries.iter().collect::<Vec<_>>()));
+        socket.ask_together(&all).map(|()| true)
+    }
+
+    /// Whether each chain has as many rules as it should. A map that they look into nobody can remove.
+    pub(super) fn is_whole(&self, socket: &mut Socket) -> io::Result<bool> {
+        let found = list_rules(socket, &self.table())?;
+        let chain = |answer: &Answer| attribute(answer.body.get(4..)?, 2).map(text);
+        let mut there: Vec<String> = found.iter().filter_map(chain).collect();
+        let mut wanted: Vec<&str> = self.rules().into_iter().map(|(chain, _)| chain).collect();
+        there.sort_unstable();
+        wanted.sort_unstable();
+        Ok(there == wanted)
+    }
+
+    /// Puts back what is missing of the table and of what is published. Whether anything was.
+    pub(super) fn restore(&self, socket: &mut Socket, published: &Published) -> io::Result<bool> {
+        if self.ensure(socket, published)? {
+            return Ok(true);
+        }
+        let known = self.forwards(socket)?;
+        let missing = missing(published, &known);
+        let keys: BTreeSet<Key> = missing.iter().map(|entry| entry.key).collect();
+        let in_the_way = known.iter().filter(|entry| keys.contains(&entry.key));
+        let new: Vec<&Entry> = missing.iter().collect();
+        self.change(socket, &in_the_way.collect::<Vec<_>>(), &new)
     }
 
     /// The table as a whole, in place of whatever bears its name.
@@ -256,25 +290,41 @@ impl Filter {
         };
         let gone: Vec<&Entry> = known.iter().filter(is_wrong).collect();
         let new: Vec<&Entry> = wanted.difference(&known).collect();
-        let mut changes = Vec::new();
-        for (of, flags, entries) in [(DEL_ELEMENT, 0, gone), (NEW_ELEMENT, CREATE, new)] {
-            for some in entries.chunks(256) {
-                let one = |entry: &&Entry| entry.element(of == NEW_ELEMENT);
-                let elements = list(&some.iter().map(one).collect::<Vec<_>>());
-                let attrs = self.table().text(2, MAP).nest(3, &elements);
-                changes.push(message(of, flags, &attrs));
-            }
-        }
+        self.change(socket, &gone, &new).map(drop)
+    }
+
+    /// Takes entries out of the map and puts others in. Whether there were any.
+    pub(super) fn change(
+        &self,
+        socket: &mut Socket,
+        gone: &[&Entry],
+        new: &[&Entry],
+    ) -> io::Result<bool> {
+        let mut changes = self.elements(DEL_ELEMENT, gone);
+        changes.extend(self.elements(NEW_ELEMENT, new));
         match changes.is_empty() {
-            true => Ok(()),
-            false => socket.ask_together(&changes),
+            true => Ok(false),
+            false => socket.ask_together(&changes).map(|()| true),
         }
     }
 
-    /// Lets what comes from the bridge or goes there pass where `iptables` has a chain for it.
-    pub(super) fn let_pass(&self, socket: &mut Socket) -> io::Result<()> {
+    /// What puts entries into the map, or takes them out: as many at once as fit into one message.
+    fn elements(&self, of: u16, entries: &[&Entry]) -> Vec<Message> {
+        let is_new = of == NEW_ELEMENT;
+        let flags = if is_new { CREATE } else { 0 };
+        let some = |some: &[&Entry]| {
+            let elements: Vec<Attrs> = some.iter().map(|entry| entry.element(is_new)).collect();
+            let attrs = self.table().text(2, MAP).nest(3, &list(&elements));
+            message(of, flags, &attrs)
+        };
+        entries.chunks(256).map(some).collect()
+    }
+
+    /// Lets what comes from the bridge or goes there pass where `iptables` has a chain for it. Whether it could not
+    /// pass before.
+    pub(super) fn let_pass(&self, socket: &mut Socket) -> io::Result<bool> {
         let Some(chain) = chain_of_iptables(socket)? else {
-            return Ok(());
+            return Ok(false);
         };
         let known = rules_of(socket, chain)?;
         let mut new = Vec::new();
@@ -290,8 +340,8 @@ impl Filter {
             }
         }
         match new.is_empty() {
-            true => Ok(()),
-            false => socket.ask_together(&new),
+            true => Ok(false),
+            false => socket.ask_together(&new).map(|()| true),
         }
     }
 
@@ -325,11 +375,39 @@ impl Filter {
     }
 }
 
+/// An address, a protocol and a port, as the map has them.
+type Key = [u8; 12];
+
 /// An element of the map: one protocol of one port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
-    key: [u8; 12],
+    key: Key,
     value: [u8; 8],
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, protocol, _, _, _, high, low, ..] = self.key;
+        let [e, g, h, i, to_high, to_low, ..] = self.value;
+        let protocol = if protocol == UDP { "udp" } else { "tcp" };
+        let (host, port) = (Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]));
+        let to = Ipv4Addr::new(e, g, h, i);
+        let to_port = u16::from_be_bytes([to_high, to_low]);
+        write!(f, "{protocol} {host}:{port} to {to}:{to_port}")
+    }
+}
+
+/// What the map is to have.
+fn entries(published: &Published) -> BTreeSet<Entry> {
+    let entries = published.values().flatten().flat_map(Entry::both);
+    // Of two that have the same port only one can be there.
+    let by_key: BTreeMap<Key, Entry> = entries.map(|entry| (entry.key, entry)).collect();
+    by_key.into_values().collect()
+}
+
+/// What of that it has not.
+pub(super) fn missing(published: &Published, known: &BTreeSet<Entry>) -> Vec<Entry> {
+    entries(published).difference(known).cloned().collect()
 }
 
 impl Entry {
@@ -374,7 +452,7 @@ impl Entry {
 }
 
 /// The table of `iptables`.
-const IPTABLES: &str = "filter";
+pub(super) const IPTABLES: &str = "filter";
 /// Where a rule of ours may stand in it: first Docker's chain for rules of others, which it leaves alone.
 const CHAINS: [&str; 2] = ["DOCKER-USER", "FORWARD"];
 
@@ -444,11 +522,16 @@ impl Rule {
 /// The rules of a chain of `iptables`.
 fn rules_of(socket: &mut Socket, chain: &str) -> io::Result<Vec<Rule>> {
     let attrs = Attrs::new().text(1, IPTABLES).text(2, chain);
-    let found = match socket.list(message(GET_RULE, 0, &attrs)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        found => found?,
-    };
+    let found = list_rules(socket, &attrs)?;
     Ok(found.iter().filter_map(Rule::parse).collect())
+}
+
+/// The rules of a table, or of a chain of it; none where it is not there.
+fn list_rules(socket: &mut Socket, of: &Attrs) -> io::Result<Vec<Answer>> {
+    match socket.list(message(GET_RULE, 0, of)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 /// A rule as `iptables -i BRIDGE -j ACCEPT` writes it.

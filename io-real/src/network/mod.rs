@@ -21,8 +21,11 @@
 //!
 //! It ends by letting go of the namespace: the kernel then takes the links away, behind everybody's back, since
 //! that takes it some 15 ms.
+//!
+//! The bridge is one agent's ([`claim`]), and rules that somebody else removes are put back at once ([`watch`]).
 
 mod bridge;
+mod claim;
 mod expression;
 mod files;
 mod filter;
@@ -30,16 +33,19 @@ mod join;
 mod link;
 mod namespace;
 mod netlink;
+mod rules;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::effect::TaskNetwork;
 use drover_core::ids::AllocId;
 use drover_core::model::network::{Ipv4, NetworkMode};
+use drover_core::store::record::AssignedPort;
 use drover_core::work::BuildNetwork;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
@@ -48,6 +54,10 @@ pub use bridge::{Bridge, fault_of_bridge, fault_of_namespaces};
 pub(crate) use files::{HOSTS, RESOLV};
 pub use join::JoinPipe;
 pub use namespace::Entrance;
+pub use rules::WrongRule;
+
+use claim::Claim;
+use filter::{Forward, Published};
 
 /// The directory of networks in the agent's own.
 pub const NETWORKS: &str = "networks";
@@ -67,14 +77,21 @@ struct Inner {
     dir: OwnedFd,
     path: PathBuf,
     bridge: Bridge,
-    /// What of the host is shared by all of them is changed by one at a time.
-    host: Mutex<()>,
+    host: Mutex<Host>,
+}
+
+/// What all networks behind the bridge share. What of the host they share is changed by whoever holds this.
+#[derive(Debug, Default)]
+struct Host {
+    /// That the bridge is this agent's, from when it is needed.
+    claim: Option<Claim>,
+    published: Published,
 }
 
 impl Networks {
     /// Those in this directory, which `dir` is open at, behind this bridge.
     pub fn new(dir: OwnedFd, path: PathBuf, bridge: Bridge) -> Networks {
-        let host = Mutex::new(());
+        let host = Mutex::default();
         Networks(Arc::new(Inner {
             dir,
             path,
@@ -146,8 +163,12 @@ impl Networks {
             Err(error) => return Err(error.into()),
         }
         let dir = open_dir(&self.0.dir, &name)?;
-        if let Some(dns) = &work.dns {
-            files::write(dir.as_fd(), RESOLV, &files::resolv(dns))?;
+        let behind = matches!(work.mode, NetworkMode::Bridge);
+        let (host, needed) = files::resolv_of_host(behind);
+        match &work.dns {
+            Some(dns) => files::write(dir.as_fd(), RESOLV, &files::resolv(dns, &host))?,
+            None if needed => files::write(dir.as_fd(), RESOLV, &host)?,
+            None => {}
         }
         if !work.mode.is_own() {
             return Ok(());
@@ -160,12 +181,14 @@ impl Networks {
         };
         match (&work.mode, work.address) {
             (NetworkMode::Bridge, Some(address)) => {
-                let _one_at_a_time = self.0.host.lock().unwrap_or_else(PoisonError::into_inner);
-                let bridge = &self.0.bridge;
-                files::write(self.0.dir.as_fd(), BRIDGE, &bridge.to_string())?;
+                let forwards = bridge::forwards(address, &work.ports)?;
+                let mut host = self.host();
+                if let Some(why) = self.claim(&mut host)? {
+                    return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+                }
+                files::write(self.0.dir.as_fd(), BRIDGE, &self.0.bridge.to_string())?;
                 files::write(dir.as_fd(), ADDRESS, &address.0.to_string())?;
-                bridge.connect(alloc, namespace.as_fd(), address)?;
-                bridge.publish(address, &work.ports)
+                self.connect(&mut host, alloc, namespace.as_fd(), (address, forwards))
             }
             (NetworkMode::Bridge, None) => Err(io::Error::other(
                 "the allocation has no address behind the bridge",
@@ -175,6 +198,26 @@ impl Networks {
                 let why = format!("networks of mode cni/{name} are not supported by this version");
                 Err(io::Error::new(io::ErrorKind::Unsupported, why))
             }
+        }
+    }
+
+    /// Links a namespace to the bridge and has the ports lead there.
+    fn connect(
+        &self,
+        host: &mut Host,
+        alloc: AllocId,
+        namespace: BorrowedFd<'_>,
+        (address, forwards): (Ipv4, Vec<Forward>),
+    ) -> io::Result<()> {
+        let (bridge, agent) = (&self.0.bridge, self.agent()?);
+        host.published.insert(address, forwards.clone());
+        bridge.connect((alloc, &agent), namespace, address, &host.published)?;
+        match bridge.publish(address, &forwards) {
+            // Somebody removed the table in between: it is made again, with all that is published.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                bridge.restore(&host.published).map(drop)
+            }
+            published => published,
         }
     }
 
@@ -188,10 +231,77 @@ impl Networks {
             None => self.address(alloc)?,
         };
         if let Some(address) = address {
-            let _one_at_a_time = self.0.host.lock().unwrap_or_else(PoisonError::into_inner);
-            self.0.bridge.unpublish(address)?;
+            let mut host = self.host();
+            host.published.remove(&address);
+            match self.claim(&mut host)? {
+                None => self.0.bridge.unpublish(address)?,
+                Some(why) => tracing::warn!(%alloc, why, "rules of a network are left alone"),
+            }
         }
         self.remove_dir(&alloc.to_string())
+    }
+
+    /// Begins with the networks that an earlier agent made here: of these allocations, with their addresses and ports.
+    /// Rules of theirs that are missing are put back, now and whenever somebody else removes them.
+    ///
+    /// # Errors
+    /// The bridge is another agent's, or the machine says no.
+    pub fn resume(
+        &self,
+        known: impl IntoIterator<Item = (AllocId, Ipv4, Vec<AssignedPort>)>,
+    ) -> io::Result<()> {
+        let mut host = self.host();
+        for (alloc, address, ports) in known {
+            // After a restart of the machine it is made anew. What cannot be published never was.
+            if self.is_held(alloc)
+                && let Ok(forwards) = bridge::forwards(address, &ports)
+            {
+                host.published.insert(address, forwards);
+            }
+        }
+        let claimed = match host.published.is_empty() {
+            true => None,
+            false => self.claim(&mut host)?,
+        };
+        drop(host);
+        match claimed.or_else(|| self.fault()) {
+            Some(why) => Err(io::Error::new(io::ErrorKind::ResourceBusy, why)),
+            None => {
+                self.put_back();
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts back what somebody else removed of the rules.
+    pub(super) fn put_back(&self) {
+        let host = self.host();
+        if host.claim.is_none() || host.published.is_empty() {
+            return;
+        }
+        let bridge = self.0.bridge.name.as_str();
+        match self.0.bridge.restore(&host.published) {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::warn!(
+                    bridge,
+                    "rules of networks were missing, and are there again"
+                );
+            }
+            Err(error) => tracing::error!(bridge, %error, "cannot put back rules of networks"),
+        }
+    }
+
+    fn host(&self) -> MutexGuard<'_, Host> {
+        self.0.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a namespace for an allocation.
+    fn is_held(&self, alloc: AllocId) -> bool {
+        let held = self
+            .open(alloc)
+            .and_then(|dir| namespace::held(dir.as_fd(), NAMESPACE));
+        held.is_ok_and(|held| held.is_some())
     }
 
     /// The address that a network was made with.
@@ -209,7 +319,8 @@ impl Networks {
     /// # Errors
     /// The kernel does not say.
     pub fn links(&self) -> io::Result<Vec<(String, AllocId)>> {
-        bridge::marked_links()
+        let ports = bridge::ports()?.into_iter();
+        Ok(ports.map(|port| (port.name, port.alloc)).collect())
     }
 
     /// Lets go of a namespace, and removes the directory in which it is held.
@@ -249,20 +360,26 @@ impl Networks {
         Ok(owners)
     }
 
-    /// Removes what is left of allocations that nobody knows, and what leads to addresses that nobody has.
+    /// Removes what is left of this agent's allocations that nobody knows, with what leads to them.
     ///
     /// # Errors
     /// The machine says no.
-    pub fn remove_unknown(
-        &self,
-        known: impl Fn(AllocId) -> bool,
-        addresses: &BTreeSet<Ipv4>,
-    ) -> io::Result<()> {
-        for alloc in self.owners()?.into_iter().filter(|alloc| !known(*alloc)) {
-            self.remove_dir(&alloc.to_string())?;
+    pub fn remove_unknown(&self, known: impl Fn(AllocId) -> bool) -> io::Result<()> {
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            self.owners()?.into_iter().partition(|alloc| known(*alloc));
+        let mut in_use = BTreeSet::new();
+        for alloc in known {
+            in_use.extend(self.address(alloc)?);
         }
-        let _one_at_a_time = self.0.host.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.bridge.unpublish_others(addresses)
+        for alloc in unknown {
+            match self.address(alloc)? {
+                Some(address) if in_use.contains(&address) => {
+                    self.remove_dir(&alloc.to_string())?
+                }
+                address => self.remove(alloc, address)?,
+            }
+        }
+        Ok(())
     }
 
     /// Removes everything of the host that is shared by all networks, if no agent uses it: the bridge, and the rules.
@@ -270,9 +387,12 @@ impl Networks {
     /// # Errors
     /// The machine says no.
     pub fn remove_host_part(&self) -> io::Result<()> {
-        match files::read(self.0.dir.as_fd(), BRIDGE)? {
-            Some(_) => self.0.bridge.remove_unused(),
-            None => Ok(()),
+        if files::read(self.0.dir.as_fd(), BRIDGE)?.is_none() {
+            return Ok(());
+        }
+        match self.claim(&mut self.host())? {
+            Some(_) => Ok(()),
+            None => self.0.bridge.remove_unused(),
         }
     }
 

@@ -5,20 +5,26 @@
 //! `nft`, and both protocols are this little. What the kernel answers is bounded and read without trust.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size_force, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
-    socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recv,
+    send, socket_with,
 };
 
 /// How long the kernel may take. It answers at once, but for what waits for packets to pass.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most answers of a dump that are read.
 const MOST: usize = 64 * 1024;
+/// How often a dump is begun again because something changed meanwhile.
+const TRIES: usize = 16;
+/// What can be sent at once without asking for more room.
+const ROOM: usize = 64 * 1024;
+/// The packet filter's group for whoever wants to hear of its changes, as a bit.
+const FILTER_CHANGES: u32 = 1 << 6;
 
 const HEADER: usize = 16;
 const ERROR: u16 = 2;
@@ -36,6 +42,9 @@ pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const CREATE: u16 = 0x400;
 /// It goes to the end of a list.
 pub(super) const APPEND: u16 = 0x800;
+
+/// Of a dump: something changed while it was made, and it may lack what is there.
+const INTERRUPTED: u16 = 0x10;
 
 const NESTED: u16 = 0x8000;
 
@@ -148,6 +157,16 @@ impl Socket {
         Socket::open(Some(netlink::NETFILTER))
     }
 
+    /// Where each change of the packet filter is told, whoever makes it.
+    pub(super) fn filter_changes() -> io::Result<Socket> {
+        let socket = Socket::filter()?;
+        bind(
+            &socket.fd,
+            &netlink::SocketAddrNetlink::new(0, FILTER_CHANGES),
+        )?;
+        Ok(socket)
+    }
+
     fn open(protocol: Option<Protocol>) -> io::Result<Socket> {
         let flags = SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
@@ -189,6 +208,9 @@ impl Socket {
         let last = self.last;
         let end = self.number();
         frame(BATCH_END).write(end, &mut bytes);
+        if bytes.len() > ROOM {
+            set_socket_send_buffer_size_force(&self.fd, bytes.len())?;
+        }
         send(&self.fd, &bytes, SendFlags::empty())?;
         self.await_acks(begin, last)
     }
@@ -198,7 +220,10 @@ impl Socket {
         let mut failed = None;
         loop {
             let packet = self.receive()?;
-            for (kind, number, body) in messages(&packet) {
+            for Part {
+                kind, number, body, ..
+            } in messages(&packet)
+            {
                 if kind != ERROR || !(first..=last).contains(&number) {
                     continue;
                 }
@@ -227,26 +252,33 @@ impl Socket {
         let mut found = None;
         loop {
             let packet = self.receive()?;
-            for (kind, _, body) in messages(&packet).filter(|(_, of, _)| *of == number) {
-                match kind {
-                    ERROR => match code(body) {
+            for part in messages(&packet).filter(|part| part.number == number) {
+                match part.kind {
+                    ERROR => match code(part.body) {
                         0 => return Ok(found),
                         libc::ENODEV | libc::ENOENT => return Ok(None),
                         code => return Err(io::Error::from_raw_os_error(code)),
                     },
-                    kind => {
-                        found = Some(Answer {
-                            kind,
-                            body: body.to_vec(),
-                        });
-                    }
+                    _ => found = Some(part.answer()),
                 }
             }
         }
     }
 
-    /// All that there is of something.
+    /// All that there is of something, as it was at one moment, unless it changes all the time.
     pub(super) fn list(&mut self, message: Message) -> io::Result<Vec<Answer>> {
+        let mut tries = 1;
+        loop {
+            let (found, is_whole) = self.try_list(message.clone())?;
+            if is_whole || tries == TRIES {
+                return Ok(found);
+            }
+            tries += 1;
+        }
+    }
+
+    /// The same, and whether nothing changed meanwhile.
+    fn try_list(&mut self, message: Message) -> io::Result<(Vec<Answer>, bool)> {
         let number = self.number();
         let mut bytes = Vec::new();
         let message = Message {
@@ -256,33 +288,52 @@ impl Socket {
         message.write(number, &mut bytes);
         send(&self.fd, &bytes, SendFlags::empty())?;
         let mut found = Vec::new();
+        let mut is_whole = true;
         loop {
             let packet = self.receive()?;
-            for (kind, of, body) in messages(&packet) {
-                match kind {
-                    _ if of != number => {}
-                    DONE => return Ok(found),
-                    ERROR if code(body) == 0 => return Ok(found),
-                    ERROR => return Err(io::Error::from_raw_os_error(code(body))),
-                    kind if found.len() < MOST => found.push(Answer {
-                        kind,
-                        body: body.to_vec(),
-                    }),
+            for part in messages(&packet).filter(|part| part.number == number) {
+                is_whole &= part.flags & INTERRUPTED == 0;
+                match part.kind {
+                    DONE => return Ok((found, is_whole)),
+                    ERROR if code(part.body) == 0 => return Ok((found, is_whole)),
+                    ERROR => return Err(io::Error::from_raw_os_error(code(part.body))),
+                    _ if found.len() < MOST => found.push(part.answer()),
                     _ => {}
                 }
             }
         }
     }
 
+    /// What is told without being asked for, if anything is; does not wait.
+    pub(super) fn told(&self) -> io::Result<Option<Vec<Answer>>> {
+        match self.packet(RecvFlags::DONTWAIT) {
+            Ok(packet) => Ok(Some(messages(&packet).map(|part| part.answer()).collect())),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn receive(&self) -> io::Result<Vec<u8>> {
+        self.packet(RecvFlags::empty())
+            .map_err(|errno| match errno {
+                Errno::AGAIN => {
+                    io::Error::new(io::ErrorKind::TimedOut, "the kernel does not answer")
+                }
+                errno => errno.into(),
+            })
+    }
+
+    fn packet(&self, flags: RecvFlags) -> Result<Vec<u8>, Errno> {
         let mut buffer = vec![0; 64 * 1024];
-        let received = retry_on_intr(|| recv(&self.fd, &mut *buffer, RecvFlags::empty()));
-        let (length, _) = received.map_err(|errno| match errno {
-            Errno::AGAIN => io::Error::new(io::ErrorKind::TimedOut, "the kernel does not answer"),
-            errno => errno.into(),
-        })?;
+        let (length, _) = retry_on_intr(|| recv(&self.fd, &mut *buffer, flags))?;
         buffer.truncate(length);
         Ok(buffer)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -295,15 +346,38 @@ fn code(body: &[u8]) -> i32 {
     u32_at(body, 0).map_or(0, |code| code.cast_signed().saturating_neg())
 }
 
-/// The messages of a packet: kind, number, body. What does not fit ends it.
-fn messages(packet: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
+/// A message of a packet.
+struct Part<'a> {
+    kind: u16,
+    flags: u16,
+    number: u32,
+    body: &'a [u8],
+}
+
+impl Part<'_> {
+    fn answer(&self) -> Answer {
+        Answer {
+            kind: self.kind,
+            body: self.body.to_vec(),
+        }
+    }
+}
+
+/// The messages of a packet. What does not fit ends it.
+fn messages(packet: &[u8]) -> impl Iterator<Item = Part<'_>> {
     let mut rest = packet;
     core::iter::from_fn(move || {
         let length = usize::try_from(u32_at(rest, 0)?).ok()?;
-        let (kind, number) = (u16_at(rest, 4)?, u32_at(rest, 8)?);
+        let (kind, flags) = (u16_at(rest, 4)?, u16_at(rest, 6)?);
+        let number = u32_at(rest, 8)?;
         let body = rest.get(HEADER..length)?;
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, number, body))
+        Some(Part {
+            kind,
+            flags,
+            number,
+            body,
+        })
     })
 }
 
@@ -355,13 +429,15 @@ mod tests {
         let whole = packet.clone();
         packet.extend([200, 0, 0, 0, 3, 0]);
         let found: Vec<_> = messages(&packet)
-            .map(|(kind, number, _)| (kind, number))
+            .map(|part| (part.kind, part.number))
             .collect();
         assert_eq!(found, [(20, 7)]);
         for cut in 0..whole.len() - 1 {
             assert_eq!(messages(&whole[..cut]).count(), 0, "{cut}");
         }
-        let (_, _, body) = messages(&whole).next().unwrap_or_default();
+        let Some(Part { body, .. }) = messages(&whole).next() else {
+            panic!("it is a message");
+        };
         assert_eq!(attribute(&body[4..], 3).map(text), Some("lo".to_owned()));
         for cut in 0..body.len() {
             let _ = attributes(&body[..cut]).count();

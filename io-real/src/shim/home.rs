@@ -7,9 +7,10 @@ use super::program;
 use super::record::{Record, State};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +36,9 @@ impl ShimHome {
         };
         let data = File::open(&data_dir).map_err(at(&data_dir))?;
         let bin = data_dir.join("bin");
-        make_dir(data.as_fd(), "bin", 0o755).map_err(at(&bin))?;
+        make_dir(data.as_fd(), "bin", 0o700).map_err(at(&bin))?;
+        // Whatever a task does to the program's file, as which it can be run: no other user reaches it.
+        fs::set_permissions(&bin, fs::Permissions::from_mode(0o700)).map_err(at(&bin))?;
         let run = data_dir.join("run");
         make_dir(data.as_fd(), "run", 0o700).map_err(at(&run))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

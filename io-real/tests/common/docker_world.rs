@@ -45,6 +45,8 @@ pub struct World {
     pub life: Option<Life>,
     data: DataDir,
     pub engine: Engine,
+    /// What the next life is configured with; its socket is the engine's.
+    pub settings: DockerSettings,
     _dir: TempDir,
 }
 
@@ -114,6 +116,7 @@ impl World {
             life: None,
             data,
             engine,
+            settings: DockerSettings::default(),
             _dir: dir,
         };
         world.begin();
@@ -132,7 +135,7 @@ impl World {
         let sessions = inbox.sessions().clone();
         let settings = DockerSettings {
             socket: self.engine.socket(),
-            ..DockerSettings::default()
+            ..self.settings.clone()
         };
         let own = |name: &str| self.data.own(name, None).unwrap();
         let records = Records::new(own("docker")).unwrap();
@@ -285,8 +288,17 @@ impl World {
     }
 
     pub fn recover(&mut self, launch: u128) -> Found {
+        let asked = self.ask_recover(launch);
+        self.recovered(asked)
+    }
+
+    pub fn ask_recover(&mut self, launch: u128) -> Op {
         let (launch, logs) = (LaunchId(launch), LogConfig::default());
-        let asked = self.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs }));
+        self.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs }))
+    }
+
+    /// What is said of one that was asked for.
+    pub fn recovered(&mut self, asked: Op) -> Found {
         match self.receive() {
             DriverInput::Recovered { op, found, .. } if op == asked => found,
             other => panic!("{other:?}"),

@@ -26,11 +26,23 @@ pub struct Engine {
     dir: TempDir,
     child: Option<Child>,
     live_restore: bool,
+    /// It has a bridge, and rules of its own in the packet filter of the network that it is in.
+    has_rules: bool,
 }
 
 impl Engine {
     /// An engine, if one is installed and may be started here; else says why not.
     pub fn start(live_restore: bool) -> Option<Engine> {
+        Engine::start_as(live_restore, false)
+    }
+
+    /// The same, as it is installed: with rules of its own in the packet filter. For a network of the test's own.
+    #[allow(dead_code, reason = "tests of networks use it")]
+    pub fn start_with_rules() -> Option<Engine> {
+        Engine::start_as(false, true)
+    }
+
+    fn start_as(live_restore: bool, has_rules: bool) -> Option<Engine> {
         let missing = ["dockerd", "docker", "busybox"]
             .iter()
             .find(|name| !is_there(name));
@@ -46,6 +58,7 @@ impl Engine {
             dir: TempDir::new().unwrap(),
             child: None,
             live_restore,
+            has_rules,
         };
         let made = engine.try_begin().map(|()| engine.import());
         if let Err(why) = made.and_then(|()| engine.runs_containers()) {
@@ -95,16 +108,14 @@ impl Engine {
                 "--config-file",
                 &path("none.json"),
             ])
-            .args([
-                "--bridge=none",
-                "--iptables=false",
-                "--ip6tables=false",
-                "--storage-driver=vfs",
-            ])
+            .args(["--ip6tables=false", "--storage-driver=vfs"])
             .args(["--shutdown-timeout", "2"])
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
+        if !self.has_rules {
+            command.args(["--bridge=none", "--iptables=false", "--ip-forward=false"]);
+        }
         if self.live_restore {
             command.arg("--live-restore");
         }

@@ -242,7 +242,7 @@ impl Drop for Rig {
             match self.home.recover(&launch) {
                 Ok(Recovered::Running(live)) => {
                     let _ = live.kill();
-                    wait_readable(&live);
+                    let _ = wait_readable(&live);
                 }
                 Ok(Recovered::Vanished {
                     task: Some(task), ..
@@ -278,6 +278,7 @@ pub fn open(path: &Path) -> File {
 }
 
 /// Waits until a descriptor is readable; false if that never comes.
+#[must_use]
 pub fn wait_readable(fd: &impl AsFd) -> bool {
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&TIMEOUT)).unwrap_or(0) == 1
 }

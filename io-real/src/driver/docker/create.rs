@@ -8,7 +8,7 @@ use bollard::models::{
     ResourcesUlimits,
 };
 use drover_core::driver::config::DockerConfig;
-use drover_core::driver::docker::{Container, ulimit};
+use drover_core::driver::docker::{Container, security_parts, ulimit};
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::op::Failure;
@@ -30,6 +30,15 @@ const ALLOC_LABEL: &str = "com.hashicorp.nomad.alloc_id";
 
 /// How GPUs of NVIDIA are asked for.
 const NVIDIA: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// What asks for none, whatever the image says.
+const NO_GPU: &str = "void";
+
+/// Logging drivers that write files of the engine's, which grow without these options.
+const LOG_FILES: [&str; 2] = ["json-file", "local"];
+
+/// The options, and what they are where neither the job nor the agent says it.
+const LOG_LIMITS: [(&str, &str); 2] = [("max-file", "2"), ("max-size", "2m")];
 
 const MIB: u64 = 1 << 20;
 
@@ -56,6 +65,10 @@ pub(super) struct Making<'a> {
     pub(super) asked: &'a DockerConfig,
     pub(super) config: &'a TaskConfig,
     pub(super) container: &'a Container,
+    /// The id of its image: names may mean another one by now.
+    pub(super) image: &'a str,
+    /// The engine's runtime for containers that name none.
+    pub(super) default_runtime: &'a str,
     /// Where it is started, if its group has a network of its own.
     pub(super) network_mode: Option<String>,
 }
@@ -72,7 +85,6 @@ impl Making<'_> {
     ) -> Result<ContainerCreateBody, Failure> {
         let asked = self.asked;
         let command = asked.command.iter().chain(&asked.args).cloned();
-        let env = self.config.env.iter();
         let mut host = self.host()?;
         host.mounts = Some(mounted.mounts.clone());
         host.binds = some_list(mounted.binds.clone());
@@ -80,11 +92,11 @@ impl Making<'_> {
         let (exposed, bindings) = self.ports();
         host.port_bindings = Some(bindings);
         Ok(ContainerCreateBody {
-            image: Some(super::image::reference(&asked.image)),
+            image: Some(self.image.to_owned()),
             cmd: some_list(command.collect()),
             entrypoint: some_list(asked.entrypoint.clone()),
             working_dir: asked.work_dir.clone(),
-            env: Some(env.map(|(key, value)| format!("{key}={value}")).collect()),
+            env: Some(self.env()),
             user: Some(self.config.user.clone()).filter(|user| !user.is_empty()),
             hostname: asked.hostname.clone(),
             labels: Some(self.labels()),
@@ -136,7 +148,10 @@ impl Making<'_> {
                 asked
                     .security_opt
                     .iter()
-                    .map(|it| it.replacen(':', "=", 1))
+                    .map(|it| match security_parts(it) {
+                        (name, Some(value)) => format!("{name}={value}"),
+                        (name, None) => name.to_owned(),
+                    })
                     .collect(),
             ),
             pid_mode: asked.pid_mode.clone(),
@@ -196,6 +211,27 @@ impl Making<'_> {
         labels
     }
 
+    /// Its variables. GPUs are those that it was given, and no others.
+    fn env(&self) -> Vec<String> {
+        let mut env = self.config.env.clone();
+        if let Some(gpus) = self.config.device_env.get(NVIDIA) {
+            env.insert(NVIDIA.to_owned(), gpus.clone());
+        } else if self.would_have_all_gpus() {
+            env.insert(NVIDIA.to_owned(), NO_GPU.to_owned());
+        }
+        let pairs = env.into_iter();
+        pairs.map(|(key, value)| format!("{key}={value}")).collect()
+    }
+
+    /// Whether its runtime gives it the GPUs that its image names, of which it was given none. A job that may have
+    /// every device may say so itself.
+    fn would_have_all_gpus(&self) -> bool {
+        let runtime = self.asked.runtime.as_deref();
+        let runtime = runtime.unwrap_or(self.default_runtime);
+        let gives = runtime == self.settings.nvidia_runtime || runtime.contains("nvidia");
+        gives && !(self.container.raw_devices && self.config.env.contains_key(NVIDIA))
+    }
+
     fn runtime(&self) -> Result<Option<String>, Failure> {
         let asked = self.asked.runtime.clone();
         if !self.config.device_env.contains_key(NVIDIA) {
@@ -215,7 +251,7 @@ impl Making<'_> {
             _ if self.config.logs.disabled && self.asked.logging.is_none() => {
                 ("none", BTreeMap::new())
             }
-            Some((driver, options)) => (driver.as_str(), options.clone()),
+            Some((driver, options)) => (driver.as_str(), self.bounded(driver, options)),
             None => (
                 self.settings.logging.0.as_str(),
                 self.settings.logging.1.clone(),
@@ -225,6 +261,24 @@ impl Making<'_> {
             typ: Some(driver.to_owned()),
             config: Some(options.into_iter().collect()),
         }
+    }
+
+    /// A job's options of a logging driver, with bounds where they say none.
+    fn bounded(
+        &self,
+        driver: &str,
+        options: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        let mut options = options.clone();
+        if LOG_FILES.contains(&driver) {
+            let (of_agent, limits) = &self.settings.logging;
+            for (name, usual) in LOG_LIMITS {
+                let own = limits.get(name).filter(|_| of_agent == driver);
+                let limit = || own.cloned().unwrap_or_else(|| usual.to_owned());
+                options.entry(name.to_owned()).or_insert_with(limit);
+            }
+        }
+        options
     }
 
     /// What the job says goes before the group's network, as in Nomad.

@@ -1,9 +1,8 @@
 //! Who the agent is for a registry: what the task says, else what files say, else what helpers say.
 
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::{fs, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +10,9 @@ use bollard::auth::DockerCredentials;
 use drover_core::driver::config::RegistryAuth;
 use serde_json::Value;
 
-/// The largest file or answer that is read.
+use super::helper::{self, Unheard};
+
+/// The largest file that is read.
 const MOST: u64 = 1 << 20;
 
 /// The name under which the registry of images without one is known in files.
@@ -47,16 +48,33 @@ pub(super) fn of_agent(
     image: &str,
 ) -> Result<Option<DockerCredentials>, String> {
     let registry = registry(image);
+    let mut unheard = None;
     for source in sources {
-        let found = match source {
-            CredentialSource::File(path) => in_file(path, registry),
-            CredentialSource::Helper(name) => from_helper(name, registry),
+        let said = match source {
+            CredentialSource::File(path) => in_file(path, registry)?,
+            CredentialSource::Helper(name) => helper::ask(name, registry)?.into(),
         };
-        if let Some(found) = found? {
-            return Ok(Some(found));
+        match said {
+            Said::Known(found) => return Ok(Some(found)),
+            Said::Nothing => {}
+            Said::Unheard(why) => unheard = unheard.or(Some(why)),
         }
     }
-    Ok(None)
+    unheard.map_or(Ok(None), Err)
+}
+
+/// What a source says of a registry.
+enum Said {
+    Known(DockerCredentials),
+    Nothing,
+    /// Whom it asks fails: that matters if no other source knows more.
+    Unheard(String),
+}
+
+impl From<Option<DockerCredentials>> for Said {
+    fn from(found: Option<DockerCredentials>) -> Said {
+        found.map_or(Said::Nothing, Said::Known)
+    }
 }
 
 /// The registry of an image: what is before the first slash, if it is a name of a host.
@@ -67,7 +85,7 @@ fn registry(image: &str) -> &str {
     }
 }
 
-fn in_file(path: &Path, registry: &str) -> Result<Option<DockerCredentials>, String> {
+fn in_file(path: &Path, registry: &str) -> Result<Said, String> {
     let at = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut text = Vec::new();
     let file = fs::File::open(path).map_err(|error| at(&error))?;
@@ -75,87 +93,76 @@ fn in_file(path: &Path, registry: &str) -> Result<Option<DockerCredentials>, Str
         .read_to_end(&mut text)
         .map_err(|error| at(&error))?;
     let config: Value = serde_json::from_slice(&text).map_err(|error| at(&error))?;
-    if let Some(helper) = config.get("credHelpers").and_then(|it| it.get(registry)) {
-        return from_helper(helper.as_str().unwrap_or_default(), registry);
+    if let Some(name) = helper_of(config.get("credHelpers").and_then(|it| it.get(registry))) {
+        return Ok(helper::ask(name, registry)?.into());
     }
     let known = config.get("auths").and_then(Value::as_object);
-    let known = known.and_then(|auths| {
-        let same = |name: &str| name == registry || host_of(name) == host_of(registry);
-        auths
-            .iter()
-            .find(|(name, _)| same(name))
-            .map(|(_, auth)| auth)
-    });
-    let Some(auth) = known else { return Ok(None) };
-    let text = |name: &str| auth.get(name).and_then(Value::as_str).map(str::to_owned);
+    let same = |name: &str| name == registry || host_of(name) == host_of(registry);
+    for (_, auth) in known.into_iter().flatten().filter(|(name, _)| same(name)) {
+        if let Some(found) = of_entry(auth, registry).map_err(|why| at(&why))? {
+            return Ok(Said::Known(found));
+        }
+    }
+    let store = helper_of(config.get("credsStore"));
+    Ok(store.map_or(Said::Nothing, |name| of_store(name, registry)))
+}
+
+/// What the helper for all registries says. Files of other machines name some that are not here.
+fn of_store(name: &str, registry: &str) -> Said {
+    match helper::ask(name, registry) {
+        Ok(found) => found.into(),
+        Err(Unheard::Missing(why)) => {
+            tracing::warn!(
+                why,
+                registry,
+                "no password is known: credsStore is not there"
+            );
+            Said::Nothing
+        }
+        Err(Unheard::Failed(why)) => Said::Unheard(why),
+    }
+}
+
+/// The name of a helper, if there is one.
+fn helper_of(value: Option<&Value>) -> Option<&str> {
+    value
+        .and_then(Value::as_str)
+        .filter(|name| !name.is_empty())
+}
+
+/// What an entry of a file says; none if it says nothing. `docker login` leaves empty ones where a helper knows more.
+fn of_entry(auth: &Value, registry: &str) -> Result<Option<DockerCredentials>, String> {
+    let text = |name: &str| {
+        let text = auth.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
     let mut found = DockerCredentials {
         username: text("username"),
         password: text("password"),
         identitytoken: text("identitytoken"),
-        serveraddress: Some(registry.to_owned()),
+        registrytoken: text("registrytoken"),
         ..DockerCredentials::default()
     };
     if let Some(encoded) = text("auth") {
-        let decoded = STANDARD.decode(encoded).map_err(|error| at(&error))?;
+        let decoded = STANDARD
+            .decode(encoded)
+            .map_err(|error| error.to_string())?;
         let decoded = String::from_utf8_lossy(&decoded);
         if let Some((name, password)) = decoded.split_once(':') {
             found.username = Some(name.to_owned());
             found.password = Some(password.trim_end_matches('\0').to_owned());
         }
     }
+    if found == DockerCredentials::default() {
+        return Ok(None);
+    }
+    found.serveraddress = Some(registry.to_owned());
     Ok(Some(found))
 }
 
 fn host_of(name: &str) -> &str {
     let name = name.split_once("://").map_or(name, |(_, rest)| rest);
     name.split('/').next().unwrap_or(name)
-}
-
-fn from_helper(name: &str, registry: &str) -> Result<Option<DockerCredentials>, String> {
-    let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
-    if name.is_empty() || !name.chars().all(plain) {
-        return Err(format!("{name:?} is no name of a credential helper"));
-    }
-    let program = format!("docker-credential-{name}");
-    let answer = ask(&program, registry).map_err(|error| format!("{program}: {error}"))?;
-    let Some(answer) = answer else {
-        return Ok(None);
-    };
-    let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
-    let (username, secret) = (text("Username"), text("Secret"));
-    let mut found = DockerCredentials {
-        serveraddress: Some(registry.to_owned()),
-        ..DockerCredentials::default()
-    };
-    match username.as_deref() {
-        Some("<token>") => found.identitytoken = secret,
-        _ => (found.username, found.password) = (username, secret),
-    }
-    Ok(Some(found))
-}
-
-/// Asks a helper; none if it knows nothing of the registry.
-fn ask(program: &str, registry: &str) -> io::Result<Option<Value>> {
-    let mut child = Command::new(program)
-        .arg("get")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read it says what is wrong by its end.
-        let _ = io::Write::write_all(&mut stdin, registry.as_bytes());
-    }
-    let mut text = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(MOST).read_to_end(&mut text)?;
-    }
-    if !child.wait()?.success() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -178,7 +185,47 @@ mod tests {
         assert_eq!(found.username.as_deref(), Some("joe"));
         assert_eq!(found.password.as_deref(), Some("se:cret"));
         assert_eq!(of_agent(&sources, "busybox").unwrap(), None);
+        // One that a helper knows more of counts for nothing, here or of another name of the registry.
+        let text = format!(
+            r#"{{"auths":{{"reg.example:5000":{{}},"https://reg.example:5000/v1/":{{"auth":"{encoded}"}},"b.example":{{}}}}}}"#
+        );
+        fs::write(&path, text).unwrap();
+        assert!(
+            of_agent(&sources, "reg.example:5000/a/b:1")
+                .unwrap()
+                .is_some()
+        );
+        assert_eq!(of_agent(&sources, "b.example/a").unwrap(), None);
         fs::write(&path, "{").unwrap();
         assert!(of_agent(&sources, "busybox").is_err());
+    }
+
+    #[test]
+    fn entry_of_file_goes_before_the_store_and_after_the_helper_of_its_registry() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        let sources = [CredentialSource::File(path.clone())];
+        let name_of = |rest: &str| {
+            let auth = STANDARD.encode("joe:x");
+            let text = format!(r#"{{"auths":{{"a.example":{{"auth":"{auth}"}}}},{rest}}}"#);
+            fs::write(&path, text).unwrap();
+            let found = |image| Ok(of_agent(&sources, image)?.and_then(|it| it.username));
+            (found("a.example/x"), found("b.example/x"))
+        };
+        let joe = || Ok::<_, String>(Some("joe".to_owned()));
+        // A store that is not there is nobody's; one that cannot be asked is missed where nothing else answers.
+        let store = name_of(r#""credsStore":"drover-test-has-none""#);
+        assert_eq!(store, (joe(), Ok(None)));
+        let (known, unknown) = name_of(r#""credsStore":"no/name""#);
+        assert_eq!(known, joe());
+        assert!(unknown.unwrap_err().contains("no/name"));
+        // Whom the file names for a registry is asked, and nobody is there.
+        let (known, unknown) = name_of(r#""credHelpers":{"a.example":"drover-test-has-none"}"#);
+        let why = known.unwrap_err();
+        assert!(
+            why.contains("docker-credential-drover-test-has-none"),
+            "{why}"
+        );
+        assert_eq!(unknown, Ok(None));
     }
 }

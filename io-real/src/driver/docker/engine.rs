@@ -47,6 +47,8 @@ pub(super) struct About {
     pub(super) version: String,
     pub(super) os: String,
     pub(super) runtimes: Vec<String>,
+    /// The one of containers that name none.
+    pub(super) default_runtime: String,
     pub(super) is_rootless: bool,
 }
 
@@ -236,6 +238,7 @@ fn about(version: SystemVersion, info: SystemInfo) -> About {
         version: version.version.unwrap_or_default(),
         os: info.os_type.unwrap_or_default(),
         runtimes,
+        default_runtime: info.default_runtime.unwrap_or_default(),
         is_rootless: options.iter().any(|it| it.contains("rootless")),
     }
 }

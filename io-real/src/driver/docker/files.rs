@@ -1,4 +1,4 @@
-//! What of the host a container sees: its directories, what its job mounts, what its devices need.
+//! What of the host a container sees: its directories, and what its job and its devices mount.
 //!
 //! What lies below a task's own directory, where tasks may have put links, is opened here without following any, and
 //! the engine gets a path of the agent's own ([`super::pins`]), which must live until the container runs.
@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bollard::models::{
-    DeviceMapping, Mount, MountBindOptions, MountBindOptionsPropagationEnum, MountTmpfsOptions,
-    MountType, MountVolumeOptions, MountVolumeOptionsDriverConfig,
+    Mount, MountBindOptions, MountBindOptionsPropagationEnum, MountTmpfsOptions, MountType,
+    MountVolumeOptions, MountVolumeOptionsDriverConfig,
 };
 use drover_core::driver::config::{DockerConfig, MountKind};
 use drover_core::driver::docker::volume_parts;
@@ -17,14 +17,10 @@ use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::op::Failure;
 use drover_core::paths::task_path::TaskPath;
-use rustix::fs::{FileType, makedev, stat};
 
 use super::pins::{Pin, Pins};
 use crate::dirs::AllocDirs;
 use crate::network::{HOSTS, RESOLV};
-
-/// Devices of the host that are its memory.
-const MEMORY: [(u32, u32); 4] = [(1, 1), (1, 2), (1, 4), (10, 144)];
 
 /// Where the directories of allocations are.
 pub(super) struct Dirs<'a> {
@@ -284,55 +280,6 @@ pub(super) fn bind(source: &str, target: &str, readonly: bool, propagation: Opti
             ..MountBindOptions::default()
         }),
         ..plain(target, readonly)
-    }
-}
-
-/// The devices of a container. Blocks.
-///
-/// # Errors
-/// One is a disk or memory of the host, and those are not allowed.
-pub(super) fn devices(
-    asked: &DockerConfig,
-    config: &TaskConfig,
-    raw_allowed: bool,
-) -> Result<Vec<DeviceMapping>, Failure> {
-    let mut devices = Vec::new();
-    for (host, inside, permissions) in &asked.devices {
-        if !raw_allowed && is_raw(host) {
-            return Err(Failure::fatal(format!(
-                "devices: the agent does not allow {host}, which is a disk or memory of the host \
-                 (allow_privileged of plugin \"docker\")"
-            )));
-        }
-        devices.push(mapping(host, inside, permissions));
-    }
-    let reserved = config.reserved.nodes.iter();
-    devices.extend(reserved.map(|it| mapping(&it.host_path, &it.task_path, &it.permissions)));
-    Ok(devices)
-}
-
-fn mapping(host: &str, inside: &str, permissions: &str) -> DeviceMapping {
-    DeviceMapping {
-        path_on_host: Some(host.to_owned()),
-        path_in_container: Some(inside.to_owned()),
-        cgroup_permissions: Some(permissions.to_owned()),
-    }
-}
-
-/// Whether whoever has a device has the whole machine.
-fn is_raw(path: &str) -> bool {
-    let Ok(stat) = stat(path) else { return false };
-    let memory = || {
-        MEMORY
-            .iter()
-            .any(|(major, minor)| stat.st_rdev == makedev(*major, *minor))
-    };
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::BlockDevice => true,
-        FileType::CharacterDevice => memory(),
-        // The engine gives all devices that are in a directory.
-        FileType::Directory => path == "/dev" || path == "/dev/" || path.starts_with("/dev/disk"),
-        _ => false,
     }
 }
 

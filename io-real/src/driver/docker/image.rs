@@ -2,23 +2,22 @@
 //!
 //! One download serves all tasks that wait for the same image; it is given up when nobody waits any more. An image
 //! that the agent fetched is removed some time after its last task; what was there before, or came otherwise, is
-//! other people's.
+//! other people's. Images out of archives are in [`super::load`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use bollard::query_parameters::{
-    CreateImageOptionsBuilder, ImportImageOptions, RemoveImageOptions,
-};
+use bollard::query_parameters::{CreateImageOptionsBuilder, RemoveImageOptions};
 use drover_core::ids::LaunchId;
 use drover_core::op::Failure;
 use futures::StreamExt;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::engine::{Engine, SOON};
+use super::load::{self, Loads, Present};
 use super::progress::Progress;
 use super::records::Records;
 use super::settings::Credentials;
@@ -27,8 +26,8 @@ use super::trouble::Trouble;
 /// How often people hear how a download goes.
 const NEWS: Duration = Duration::from_secs(10);
 
-/// How much of an archive is read at a time.
-const CHUNK: usize = 64 * 1024;
+/// What an engine says of the content that a download has.
+const DIGEST: &str = "Digest: ";
 
 /// The image that a job means, with a tag or a digest.
 pub(super) fn reference(image: &str) -> String {
@@ -42,6 +41,18 @@ pub(super) fn reference(image: &str) -> String {
     }
 }
 
+/// What was fetched, by its content: what its tag means may change meanwhile.
+fn fetched(reference: &str, digest: &str) -> String {
+    let name = reference.split('@').next().unwrap_or(reference);
+    let name = match name.rsplit_once(':') {
+        // That is a port of the registry.
+        Some((_, tag)) if tag.contains('/') => name,
+        Some((name, _)) => name,
+        None => name,
+    };
+    format!("{name}@{digest}")
+}
+
 /// Whether a tag is moved all the time, so that what is there says nothing.
 fn is_moving(reference: &str) -> bool {
     reference.ends_with(":latest")
@@ -51,9 +62,11 @@ fn is_moving(reference: &str) -> bool {
 #[derive(Default)]
 pub(super) struct Images {
     pulls: Mutex<BTreeMap<Wanted, Weak<Pull>>>,
-    uses: Mutex<BTreeMap<String, BTreeSet<LaunchId>>>,
-    /// Archives are loaded one after the other.
-    loading: tokio::sync::Mutex<()>,
+    /// The image that each launch uses.
+    uses: Mutex<BTreeMap<LaunchId, String>>,
+    /// Held by who removes an image that nobody uses, and shared by those who begin to use one.
+    collecting: RwLock<()>,
+    pub(super) loads: Arc<Loads>,
 }
 
 /// What is asked of whom, as whom.
@@ -72,7 +85,8 @@ struct Pull {
 #[derive(Clone)]
 enum News {
     Going(String),
-    Done(Result<(), Trouble>),
+    /// The digest of what was fetched, if the engine says it.
+    Done(Result<Option<String>, Trouble>),
 }
 
 impl Drop for Pull {
@@ -91,7 +105,7 @@ pub(super) struct Need<'a> {
 }
 
 impl Images {
-    fn uses(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<LaunchId>>> {
+    fn uses(&self) -> MutexGuard<'_, BTreeMap<LaunchId, String>> {
         // Nothing that holds the lock can panic half way.
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,34 +119,73 @@ impl Images {
         tell: impl Fn(String),
     ) -> Result<String, Failure> {
         let what = format!("image {:?}", need.reference);
-        let before = match id_of(engine, need.reference).await {
-            Ok(id) if !need.force && !is_moving(need.reference) => return Ok(id),
-            Ok(id) => Some(id),
+        let (force, reference) = (need.force, need.reference);
+        let before = match self.loads.resolve(engine, reference).await {
+            Ok(image) => Some(image),
             Err(Trouble::Unknown(_)) => None,
             Err(trouble) => return Err(trouble.failure(&what)),
         };
-        let force = need.force;
-        let reference = need.reference;
-        match self.pulled(engine, need, &tell).await {
-            Ok(()) => {}
+        let planted = planted(records, reference, before.as_ref())?;
+        let before = before.map(|image| image.id);
+        // What a tag means only because an archive of some task says so is nothing for others.
+        let usable = before.clone().filter(|_| planted.is_empty() && !force);
+        if !is_moving(reference)
+            && let Some(id) = usable
+        {
+            return Ok(id);
+        }
+        let digest = match self.pulled(engine, need, &tell).await {
+            Ok(digest) => digest,
             // It was made here, or its registry is away.
-            Err(trouble) if !force && let Some(id) = &before => {
+            Err(trouble) if let Some(id) = usable => {
                 tell(format!(
                     "{what} could not be fetched ({trouble}); the one that is there is used"
                 ));
-                return Ok(id.clone());
+                return Ok(id);
             }
-            Err(trouble) => return Err(trouble.failure(&format!("cannot fetch {what}"))),
-        }
-        let id = id_of(engine, reference)
-            .await
-            .map_err(|trouble| trouble.failure(&what))?;
+            Err(trouble) if planted.is_empty() => {
+                return Err(trouble.failure(&format!("cannot fetch {what}")));
+            }
+            Err(trouble) => {
+                return Err(trouble.failure(&format!(
+                    "cannot fetch {what}, and an archive of a task brought the one that is there, \
+                     which only tasks with `load` may use (give it another tag to use it elsewhere)"
+                )));
+            }
+        };
+        let id = self.fetched_id(engine, reference, digest).await;
+        let id = id.map_err(|trouble| trouble.failure(&what))?;
+        self.loads.fetched(reference, &id);
         if before.as_ref() != Some(&id)
             && let Err(error) = records.add_image(&id)
         {
             tracing::warn!(image = reference, %error, "cannot remember that an image was fetched");
         }
+        // What the registry says, too, is not an archive's word alone any more.
+        let confirmed = |tag: &&String| load::familiar(tag) == load::familiar(reference);
+        for tag in planted.iter().filter(confirmed) {
+            if let Err(error) = records.remove_given(tag) {
+                tracing::warn!(%tag, %error, "cannot forget that an archive gave a tag");
+            }
+        }
         Ok(id)
+    }
+
+    /// The id of what was fetched.
+    async fn fetched_id(
+        &self,
+        engine: &Engine,
+        reference: &str,
+        digest: Option<String>,
+    ) -> Result<String, Trouble> {
+        if let Some(digest) = digest {
+            match id_of(engine, &fetched(reference, &digest)).await {
+                // Not every engine finds images by it.
+                Err(Trouble::Unknown(_) | Trouble::Refused(_)) => {}
+                found => return found,
+            }
+        }
+        Ok(self.loads.resolve(engine, reference).await?.id)
     }
 
     async fn pulled(
@@ -140,7 +193,7 @@ impl Images {
         engine: &Engine,
         need: Need<'_>,
         tell: &impl Fn(String),
-    ) -> Result<(), Trouble> {
+    ) -> Result<Option<String>, Trouble> {
         tell(format!("Downloading image {}", need.reference));
         let deadline = Instant::now() + need.limit;
         let pull = self.join(engine, &need);
@@ -205,75 +258,37 @@ impl Images {
         pull
     }
 
-    /// Gives the engine an archive with images, and sees whether the wanted one is there then.
-    pub(super) async fn load(
+    /// Notes that a launch uses an image. False if that was removed meanwhile, because nobody did.
+    pub(super) async fn take(
         &self,
         engine: &Engine,
-        reference: &str,
-        archive: std::fs::File,
-        limit: Duration,
-    ) -> Result<String, Failure> {
-        let _alone = self.loading.lock().await;
-        let archive = tokio::fs::File::from_std(archive);
-        let chunks = futures::stream::unfold(archive, |mut archive| async {
-            use tokio::io::AsyncReadExt;
-            let mut chunk = vec![0; CHUNK];
-            match archive.read(&mut chunk).await {
-                Ok(0) => None,
-                Ok(read) => {
-                    chunk.truncate(read);
-                    Some((Ok(bytes::Bytes::from(chunk)), archive))
-                }
-                Err(error) => Some((Err(error), archive)),
+        image: &str,
+        launch: LaunchId,
+    ) -> Result<bool, Trouble> {
+        let _shared = self.collecting.read().await;
+        match id_of(engine, image).await {
+            Ok(_) => {
+                self.used(image, launch);
+                Ok(true)
             }
-        });
-        let loading = async {
-            let mut answers =
-                engine
-                    .docker()
-                    .import_image_stream(ImportImageOptions::default(), chunks, None);
-            while let Some(answer) = answers.next().await {
-                if let Some(error) = answer?.error_detail {
-                    return Err(Trouble::Refused(error.message.unwrap_or_default()));
-                }
-            }
-            Ok(())
-        };
-        let loaded = timeout(limit, loading).await;
-        let loaded = loaded.unwrap_or_else(|_| Err(Trouble::Silent("it took too long".to_owned())));
-        loaded.map_err(|trouble| trouble.failure("load"))?;
-        let found = id_of(engine, reference).await;
-        found.map_err(|trouble| {
-            trouble.failure(&format!("load: the archive has no image {reference:?}"))
-        })
+            Err(Trouble::Unknown(_)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
     }
 
-    /// Notes that a launch uses an image.
+    /// Notes that a launch uses an image, of which there is a container.
     pub(super) fn used(&self, image: &str, launch: LaunchId) {
-        self.uses()
-            .entry(image.to_owned())
-            .or_default()
-            .insert(launch);
+        self.uses().insert(launch, image.to_owned());
     }
 
     /// Notes that a launch uses none any more. The image that nobody uses since then.
     pub(super) fn released(&self, launch: LaunchId) -> Option<String> {
-        let mut uses = self.uses();
-        let (image, _) = uses
-            .iter()
-            .find(|(_, launches)| launches.contains(&launch))?;
-        let image = image.clone();
-        let launches = uses.get_mut(&image)?;
-        launches.remove(&launch);
-        let unused = launches.is_empty();
-        if unused {
-            uses.remove(&image);
-        }
-        unused.then_some(image)
+        let image = self.uses().remove(&launch)?;
+        (!self.is_used(&image)).then_some(image)
     }
 
     fn is_used(&self, image: &str) -> bool {
-        self.uses().contains_key(image)
+        self.uses().values().any(|used| used == image)
     }
 
     /// Removes an image after a while, if the agent fetched it and nobody uses it then.
@@ -288,13 +303,17 @@ impl Images {
             return;
         }
         sleep(delay).await;
-        let Some(engine) = engine().filter(|_| !self.is_used(image)) else {
+        let Some(engine) = engine() else { return };
+        let _alone = self.collecting.write().await;
+        if self.is_used(image) {
             return;
-        };
+        }
         let removed = engine
             .docker()
             .remove_image(image, None::<RemoveImageOptions>, None);
         match Engine::within(SOON, removed).await {
+            // It is ours, and was found again only now.
+            Err(Trouble::Conflict(_)) if self.is_used(image) => {}
             // Another's container uses it, or it has names that others gave it.
             Ok(_) | Err(Trouble::Unknown(_) | Trouble::Conflict(_)) => {
                 if let Err(error) = records.remove_image(image) {
@@ -304,6 +323,23 @@ impl Images {
             Err(trouble) => tracing::warn!(image, %trouble, "cannot remove an image"),
         }
     }
+}
+
+/// The tags by which a reference means what is there only because an archive said so.
+fn planted(
+    records: &Records,
+    reference: &str,
+    image: Option<&Present>,
+) -> Result<Vec<String>, Failure> {
+    let planted = image.map(|image| image.planted(records, reference));
+    planted
+        .transpose()
+        .map(Option::unwrap_or_default)
+        .map_err(|error| {
+            Failure::recoverable(format!(
+                "image {reference:?}: cannot read whether an archive brought it: {error}"
+            ))
+        })
 }
 
 async fn id_of(engine: &Engine, reference: &str) -> Result<String, Trouble> {
@@ -319,7 +355,7 @@ async fn pull(
     credentials: Credentials,
     silence: Duration,
     news: &watch::Sender<News>,
-) -> Result<(), Trouble> {
+) -> Result<Option<String>, Trouble> {
     let options = CreateImageOptionsBuilder::new()
         .from_image(reference)
         .build();
@@ -327,10 +363,11 @@ async fn pull(
         .docker()
         .create_image(Some(options), None, credentials);
     let mut progress = Progress::default();
+    let mut digest = None;
     loop {
         let answer = match timeout(silence, answers.next()).await {
             Ok(Some(answer)) => answer?,
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(digest),
             Err(_) => {
                 let silence = silence.as_secs();
                 let why = format!("nothing came for {silence} s (pull_activity_timeout)");
@@ -339,6 +376,13 @@ async fn pull(
         };
         if let Some(error) = answer.error_detail.as_ref() {
             return Err(refused(error.message.clone().unwrap_or_default()));
+        }
+        if let Some(said) = answer
+            .status
+            .as_deref()
+            .and_then(|it| it.strip_prefix(DIGEST))
+        {
+            digest = Some(said.trim().to_owned());
         }
         progress.note(&answer);
         news.send_replace(News::Going(progress.to_string()));
@@ -354,8 +398,109 @@ fn refused(message: String) -> Trouble {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use super::reference;
+    use std::fs::File;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use futures::FutureExt;
+
+    use super::super::fake;
+    use super::*;
+
+    #[tokio::test]
+    async fn image_is_removed_or_used_but_not_both() {
+        let id = format!("sha256:{}", "0f".repeat(32));
+        let image = format!(r#"{{"Id":"{id}"}}"#);
+        let is_there = Arc::new(AtomicBool::new(true));
+        let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let (there, may_go) = (is_there.clone(), Mutex::new(may_go));
+        let (engine, _dir) = fake::engine(move |request| {
+            if request.starts_with("DELETE") {
+                begin.send(()).unwrap();
+                may_go.lock().unwrap().recv().unwrap();
+                there.store(false, Ordering::SeqCst);
+                return (200, "[]".to_owned());
+            }
+            match there.load(Ordering::SeqCst) {
+                true => (200, image.clone()),
+                false => (404, r#"{"message":"No such image"}"#.to_owned()),
+            }
+        })
+        .await;
+        let records = tempfile::tempdir().unwrap();
+        let records = Records::new(File::open(records.path()).unwrap().into()).unwrap();
+        records.add_image(&id).unwrap();
+        let images = Arc::new(Images::default());
+        let collect = || {
+            let (images, records, id) = (images.clone(), records.clone(), id.clone());
+            let engine = engine.clone();
+            let engine = move || Some(engine.clone());
+            tokio::spawn(async move {
+                images.collect(engine, &records, &id, Duration::ZERO).await;
+            })
+        };
+        let collected = collect();
+        begun.recv().await.unwrap();
+        // A start that found the image before is not told that it is there.
+        let mut taken = pin!(images.take(&engine, &id, LaunchId(1)));
+        assert!(taken.as_mut().now_or_never().is_none());
+        go.send(()).unwrap();
+        assert_eq!(taken.await, Ok(false));
+        collected.await.unwrap();
+        // It is there again, and used: it stays.
+        is_there.store(true, Ordering::SeqCst);
+        records.add_image(&id).unwrap();
+        assert_eq!(images.take(&engine, &id, LaunchId(1)).await, Ok(true));
+        collect().await.unwrap();
+        assert!(is_there.load(Ordering::SeqCst) && records.has_image(&id).unwrap());
+        assert_eq!(images.released(LaunchId(1)), Some(id.clone()));
+    }
+
+    #[tokio::test]
+    async fn word_of_an_archive_is_nothing_for_others() {
+        let is_away = Arc::new(AtomicBool::new(true));
+        let away = is_away.clone();
+        let (engine, _dir) = fake::engine(move |request| {
+            let image = r#"{"Id":"sha256:evil","RepoTags":["postgres:16","evil:1"]}"#;
+            let error = r#"{"message":"the registry is away"}"#;
+            match request.starts_with("POST") {
+                true if away.load(Ordering::SeqCst) => (500, error.to_owned()),
+                true => (200, String::new()),
+                false => (200, image.to_owned()),
+            }
+        })
+        .await;
+        let records = tempfile::tempdir().unwrap();
+        let records = Records::new(File::open(records.path()).unwrap().into()).unwrap();
+        records.add_given("postgres:16", "sha256:evil").unwrap();
+        let images = Images::default();
+        let fetch = |reference| {
+            let need = Need {
+                reference,
+                force: false,
+                credentials: None,
+                limit: SOON,
+                silence: SOON,
+            };
+            images.fetch(&engine, &records, need, |_| {})
+        };
+        for reference in ["postgres:16", "docker.io/library/postgres:16"] {
+            let why = fetch(reference).await.unwrap_err().message;
+            let told = why.contains("the registry is away") && why.contains("an archive");
+            assert!(told, "{why}");
+        }
+        let found = fetch("evil:1").await;
+        assert_eq!(found.as_deref(), Ok("sha256:evil"), "that is no archive's");
+        // The registry says the same, and from then on it is an image as others.
+        is_away.store(false, Ordering::SeqCst);
+        assert!(fetch("postgres:16").await.is_ok());
+        is_away.store(true, Ordering::SeqCst);
+        assert!(fetch("postgres:16").await.is_ok());
+    }
 
     #[test]
     fn image_without_tag_is_latest() {
@@ -366,6 +511,18 @@ mod tests {
             ("a@sha256:00", "a@sha256:00"),
         ] {
             assert_eq!(reference(image), expected);
+        }
+    }
+
+    #[test]
+    fn fetched_image_is_known_by_its_content() {
+        for (reference, expected) in [
+            ("busybox:1", "busybox@sha256:01"),
+            ("reg:5000/a/b:1", "reg:5000/a/b@sha256:01"),
+            ("reg:5000/a/b", "reg:5000/a/b@sha256:01"),
+            ("a:1@sha256:00", "a@sha256:01"),
+        ] {
+            assert_eq!(fetched(reference, "sha256:01"), expected);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The link to the engine: it is looked for, watched, and looked for again.
 //!
 //! One stream of the engine's events says when containers of ours end, and its end says when the engine does. Nothing
-//! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone is
-//! looked for at once, and then ever less often.
+//! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone, or that
+//! somebody waits for, is looked for at once, and then ever less often.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -115,16 +115,16 @@ pub(super) async fn keep(world: Weak<World>) {
             }
             Err(trouble) => {
                 strong.engine_is_down(trouble.message().to_owned());
-                let was_there = strong.link.borrow().was().is_some();
-                if was_there { PAUSES.1 } else { RARELY }
+                if strong.is_missed() { PAUSES.1 } else { RARELY }
             }
         };
         let Some(strong) = world.upgrade() else {
             return;
         };
-        if strong.link.borrow().was().is_none() {
-            pause = RARELY;
-        }
+        pause = match longest == RARELY {
+            true => RARELY,
+            false => pause.min(longest),
+        };
         // Whoever needs it now does not wait.
         let wanted = strong.wanted.clone();
         drop(strong);
@@ -182,6 +182,11 @@ impl World {
         self.report();
         // What ended meanwhile, and what is nobody's.
         self.clone().look_at_all();
+    }
+
+    /// Whether an engine that does not answer did so before, or somebody waits for it.
+    fn is_missed(&self) -> bool {
+        self.link.borrow().was().is_some() || self.link.receiver_count() > 0
     }
 
     fn engine_is_down(&self, why: String) {

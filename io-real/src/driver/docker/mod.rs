@@ -16,21 +16,28 @@ mod containers;
 mod create;
 mod credentials;
 mod cursor;
+mod devices;
 mod end;
 mod engine;
 mod entries;
 mod exit;
+#[cfg(test)]
+mod fake;
 mod files;
 mod frames;
 mod health;
+mod helper;
 mod image;
 mod join;
 mod link;
+mod load;
 mod logs;
 mod network;
 mod pins;
+mod processes;
 mod progress;
 mod records;
+mod recover;
 mod sessions;
 mod settings;
 mod sink;
@@ -211,7 +218,9 @@ impl Driver for Docker {
                 }
             }
             DriverEffect::Recover(request::Recover { op, launch, logs }) => {
-                tokio::spawn(world.recover(owed, task, op, launch, logs));
+                // Whoever destroys it meanwhile ends the search first.
+                let start = world.starts.begin(launch);
+                tokio::spawn(world.recover(start, owed, task, op, launch, logs));
             }
             DriverEffect::Stop(request::Stop {
                 op, launch, signal, ..

@@ -4,6 +4,7 @@
 //! label. So what a start that was interrupted left behind is found, and nothing else is ever taken for it: names
 //! and labels can be copied from images and by people, that word cannot.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,6 +15,7 @@ use drover_core::model::alloc::ExitResult;
 use rustix::fs::{Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::facts;
 use crate::small_files::SmallFiles;
@@ -21,8 +23,23 @@ use crate::small_files::SmallFiles;
 /// A file is never larger.
 const MAX_SIZE: u64 = 64 << 10;
 
-/// What names of images begin with.
+/// What names of images that were fetched begin with.
 const IMAGE: &str = "image-";
+
+/// What names of tags that archives gave begin with.
+const GIVEN: &str = "tag-";
+
+/// What is remembered of all tags while an archive is loaded.
+const TAGS: &str = "tags";
+
+/// The most bytes of that.
+const MAX_TAGS: usize = 1 << 20;
+
+/// What a tag and its image take beside their letters, at most.
+const TAG_EXTRA: usize = 16;
+
+/// The most ports of which it is remembered what they are inside. Many would make a record that cannot be read.
+const MAX_PORTS: usize = 256;
 
 /// What is remembered of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +57,25 @@ pub(super) struct Ours {
     pub(super) name: String,
     /// The value of its label.
     pub(super) token: String,
+    /// How its network is told of.
+    #[serde(default, skip_serializing_if = "Shown::is_usual")]
+    pub(super) network: Shown,
+}
+
+/// What a job says of a container's network that the engine does not know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Shown {
+    /// Whether its address is that of version 6.
+    pub(super) prefers_v6: bool,
+    /// What its ports are inside, by their labels.
+    pub(super) ports: BTreeMap<String, u16>,
+}
+
+impl Shown {
+    fn is_usual(&self) -> bool {
+        *self == Shown::default()
+    }
 }
 
 impl Record {
@@ -57,6 +93,8 @@ pub struct Records(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     files: SmallFiles,
+    /// The same directory, for what is larger.
+    tags: SmallFiles,
     dir: OwnedFd,
 }
 
@@ -64,19 +102,30 @@ impl Records {
     /// Files in `dir`, which belongs to the agent alone.
     ///
     /// # Errors
-    /// The directory cannot be opened a second time.
+    /// The directory cannot be opened again.
     pub fn new(dir: OwnedFd) -> io::Result<Records> {
-        let second = dir.try_clone()?;
+        let (second, third) = (dir.try_clone()?, dir.try_clone()?);
         Ok(Records(Arc::new(Inner {
             files: SmallFiles::new(dir, MAX_SIZE),
+            tags: SmallFiles::new(third, u64::try_from(MAX_TAGS).unwrap_or(u64::MAX)),
             dir: second,
         })))
     }
 
     /// Begins to remember a launch, so that it would survive a crash.
-    pub(super) fn begin(&self, launch: LaunchId, name: String) -> io::Result<Ours> {
+    pub(super) fn begin(
+        &self,
+        launch: LaunchId,
+        name: String,
+        mut network: Shown,
+    ) -> io::Result<Ours> {
         let token = format!("{:032x}", facts::random());
-        let ours = Ours { name, token };
+        network.ports = network.ports.into_iter().take(MAX_PORTS).collect();
+        let ours = Ours {
+            name,
+            token,
+            network,
+        };
         self.write(launch, &Record::Asked(ours.clone()))?;
         Ok(ours)
     }
@@ -98,9 +147,7 @@ impl Records {
     pub(super) fn read(&self, launch: LaunchId) -> io::Result<Option<Record>> {
         let bytes = self.0.files.read(&launch.to_string())?;
         let record = bytes.map(|bytes| rmp_serde::from_slice(&bytes));
-        record
-            .transpose()
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        record.transpose().map_err(invalid)
     }
 
     /// All launches that are remembered.
@@ -144,6 +191,72 @@ impl Records {
             .collect())
     }
 
+    /// Remembers that an archive of a task gave an image this tag.
+    pub(super) fn add_given(&self, tag: &str, id: &str) -> io::Result<()> {
+        let bytes = rmp_serde::to_vec(&(tag, id)).map_err(io::Error::other)?;
+        self.0.files.write(&given(tag), &bytes)
+    }
+
+    /// Whether this tag is of this image because an archive of a task said so.
+    pub(super) fn was_given(&self, tag: &str, id: &str) -> io::Result<bool> {
+        let found = self.given_as(&given(tag))?;
+        Ok(found.is_some_and(|(_, given)| given == id))
+    }
+
+    /// Forgets that an archive gave a tag.
+    pub(super) fn remove_given(&self, tag: &str) -> io::Result<()> {
+        self.0.files.remove(&given(tag))
+    }
+
+    /// The tags that archives of tasks gave, and the images that got them.
+    pub(super) fn given(&self) -> io::Result<Vec<(String, String)>> {
+        let mut found = Vec::new();
+        for name in self.0.files.names()? {
+            if name.starts_with(GIVEN) && !name.ends_with(".new") {
+                found.extend(self.given_as(&name)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn given_as(&self, name: &str) -> io::Result<Option<(String, String)>> {
+        let bytes = self.0.files.read(name)?;
+        let found = bytes.map(|bytes| rmp_serde::from_slice(&bytes));
+        found.transpose().map_err(invalid)
+    }
+
+    /// Remembers, before an archive is loaded, which images tags mean: as many as there is room for.
+    pub(super) fn note_tags(&self, tags: &BTreeMap<String, String>) -> io::Result<()> {
+        let mut room = MAX_TAGS;
+        let noted: BTreeMap<&String, &String> = tags
+            .iter()
+            .take_while(|(tag, id)| {
+                let size = tag.len().saturating_add(id.len()).saturating_add(TAG_EXTRA);
+                let fits = size <= room;
+                room = room.saturating_sub(size);
+                fits
+            })
+            .collect();
+        if noted.len() < tags.len() {
+            let (all, noted) = (tags.len(), noted.len());
+            tracing::warn!(all, noted, "there is no room to remember all tags");
+        }
+        let bytes = rmp_serde::to_vec(&noted).map_err(io::Error::other)?;
+        self.0.tags.write(TAGS, &bytes)
+    }
+
+    /// What tags meant before an archive; none if none was being loaded.
+    pub(super) fn noted_tags(&self) -> io::Result<Option<BTreeMap<String, String>>> {
+        let bytes = self.0.tags.read(TAGS)?;
+        let tags = bytes.map(|bytes| rmp_serde::from_slice(&bytes));
+        tags.transpose().map_err(invalid)
+    }
+
+    /// Forgets what tags meant.
+    pub(super) fn remove_noted_tags(&self) -> io::Result<()> {
+        self.0.tags.remove(TAGS)
+    }
+
     /// The file that says how far the output of a launch was read; an empty one if nothing was.
     pub(super) fn cursor(&self, launch: LaunchId) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -175,6 +288,17 @@ fn image(id: &str) -> io::Result<String> {
     }
 }
 
+/// The file of a tag that an archive gave.
+fn given(tag: &str) -> String {
+    let digest = Sha256::digest(tag);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{GIVEN}{digits}")
+}
+
+fn invalid(error: rmp_serde::decode::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
 fn cursor(launch: LaunchId) -> String {
     format!("{launch}.read")
 }
@@ -190,7 +314,12 @@ mod tests {
         let records = Records::new(File::open(dir.path()).unwrap().into()).unwrap();
         let launch = LaunchId(7);
         assert_eq!(records.read(launch).unwrap(), None);
-        let ours = records.begin(launch, "web-1".to_owned()).unwrap();
+        let network = Shown {
+            prefers_v6: true,
+            ports: [("http".to_owned(), 80)].into(),
+        };
+        let ours = records.begin(launch, "web-1".to_owned(), network);
+        let ours = ours.unwrap();
         assert_eq!(
             records.read(launch).unwrap(),
             Some(Record::Asked(ours.clone()))
@@ -201,6 +330,18 @@ mod tests {
         assert!(records.has_image(&image).unwrap() && records.add_image("../x").is_err());
         assert_eq!(records.images().unwrap(), [image.as_str()]);
         records.remove_image(&image).unwrap();
+        records.add_given("a/b:1", &image).unwrap();
+        assert!(records.was_given("a/b:1", &image).unwrap());
+        assert!(!records.was_given("a/b:1", "sha256:00").unwrap());
+        assert!(!records.was_given("a/b:2", &image).unwrap());
+        let given = [("a/b:1".to_owned(), image.clone())];
+        assert_eq!(records.given().unwrap(), given);
+        records.remove_given("a/b:1").unwrap();
+        let tags = BTreeMap::from(given);
+        records.note_tags(&tags).unwrap();
+        assert_eq!(records.noted_tags().unwrap(), Some(tags));
+        records.remove_noted_tags().unwrap();
+        assert_eq!(records.noted_tags().unwrap(), None);
         assert_eq!(records.launches().unwrap(), [launch]);
         let result = ExitResult::code(3);
         records.ended(launch, result.clone()).unwrap();
@@ -212,5 +353,44 @@ mod tests {
         records.remove(launch).unwrap();
         assert_eq!(records.read(launch).unwrap(), None);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// As agents knew it before they remembered how the network is told of.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Earlier {
+        Asked(EarlierOurs),
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct EarlierOurs {
+        name: String,
+        token: String,
+    }
+
+    #[test]
+    fn record_is_read_by_earlier_and_later_agents() {
+        let (name, token) = ("web-1".to_owned(), "7".to_owned());
+        let earlier = Earlier::Asked(EarlierOurs {
+            name: name.clone(),
+            token: token.clone(),
+        });
+        let later = |network: Shown| {
+            let (name, token) = (name.clone(), token.clone());
+            Record::Asked(Ours {
+                name,
+                token,
+                network,
+            })
+        };
+        let bytes = rmp_serde::to_vec_named(&earlier).unwrap();
+        let read: Record = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(read, later(Shown::default()));
+        let network = Shown {
+            prefers_v6: true,
+            ports: [("http".to_owned(), 80)].into(),
+        };
+        let bytes = rmp_serde::to_vec_named(&later(network)).unwrap();
+        let read: Earlier = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(read, earlier);
     }
 }

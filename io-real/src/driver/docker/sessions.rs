@@ -2,9 +2,8 @@
 //! container's user and within its limits.
 //!
 //! The engine has no way to end one. So a program that nobody is connected to any more, or that takes too long, is
-//! killed by its number, if that is one of the container's.
+//! killed here, with all that it started ([`super::processes`]).
 
-use std::fs;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,6 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -27,6 +25,7 @@ use tokio::time::{sleep, timeout};
 use super::World;
 use super::engine::{Engine, SOON};
 use super::frames::Frames;
+use super::processes::end_tree;
 use super::trouble::Trouble;
 use super::wire;
 use crate::abort_on_drop::AbortOnDrop;
@@ -137,7 +136,7 @@ impl World {
         };
         drop(taken);
         if !is_over {
-            return kill(&engine, &id, &container).await;
+            return self.kill(&engine, &id, &container).await;
         }
         let last = match exit_code(&engine, &id).await {
             Some(code) => SessionOutput::Exited(ExitResult::code(code)),
@@ -168,7 +167,7 @@ impl World {
         } = running;
         let limit = Duration::from_nanos(u64::try_from(program.timeout.0).unwrap_or(0));
         let Ok(printed) = timeout(limit, print(&mut stream)).await else {
-            kill(&engine, &id, &container).await;
+            self.kill(&engine, &id, &container).await;
             let why = format!("it did not end within {}, and was killed", program.timeout);
             return Err(Failure::fatal(why));
         };
@@ -178,6 +177,27 @@ impl World {
         }
         let unknown = || Failure::fatal("how it ended is not known");
         Ok((code.ok_or_else(unknown)?, printed))
+    }
+
+    /// Ends a program by force, and all that it started.
+    async fn kill(&self, engine: &Engine, id: &str, container: &str) {
+        let Ok(found) = engine.inspect_exec(id).await else {
+            return;
+        };
+        let Some(program) = found.pid.and_then(|pid| i32::try_from(pid).ok()) else {
+            return;
+        };
+        let (runs, container) = (found.running == Some(true), container.to_owned());
+        let ended = self.blocking(move || {
+            if program > 0 {
+                end_tree(program, runs, &container);
+            }
+            Ok(())
+        });
+        if let Err(failure) = ended.await {
+            let error = failure.message;
+            tracing::warn!(error, "cannot end a program beside a task");
+        }
     }
 
     /// What ends with its task has not failed: the end of the task is told first.
@@ -282,26 +302,4 @@ async fn exit_code(engine: &Engine, id: &str) -> Option<i32> {
         }
     };
     timeout(END_TIME, ended).await.ok().flatten()
-}
-
-/// Ends a program by force.
-async fn kill(engine: &Engine, id: &str, container: &str) {
-    let Ok(found) = engine.inspect_exec(id).await else {
-        return;
-    };
-    let number = found.pid.and_then(|pid| i32::try_from(pid).ok());
-    let Some(pid) = number
-        .and_then(Pid::from_raw)
-        .filter(|_| found.running == Some(true))
-    else {
-        return;
-    };
-    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return;
-    };
-    // The number may have been given to another meanwhile: the handle is its who is looked at here.
-    let groups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()));
-    if groups.is_ok_and(|groups| groups.contains(container)) {
-        let _ = pidfd_send_signal(&process, Signal::KILL);
-    }
 }

@@ -1,4 +1,4 @@
-//! A container is made and started, or the one of an earlier agent is found.
+//! A container is made and started. That of an earlier agent is found by [`super::recover`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use bollard::models::ContainerInspectResponse;
 use drover_core::driver::config::DockerConfig;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, Found};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::DriverNetwork;
 use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
@@ -23,18 +23,17 @@ use super::files::{self, Dirs, Mounted};
 use super::image::{self, Need};
 use super::join::Joined;
 use super::logs::Output;
-use super::records::{Ours, Record};
+use super::records::{Ours, Shown};
 use super::settings::Credentials;
 use super::starting::Start;
-use super::trouble::Trouble;
-use super::{World, credentials, exit, link, network, usage};
+use super::{World, credentials, devices, exit, link, network, usage};
 use crate::driver::answer::Answer;
-
-/// How long a search for a container waits for the engine: less than the core waits.
-const ENGINE_TIME: Duration = Duration::from_secs(20);
 
 /// How long a start waits for an engine that may just be coming up.
 const START_TIME: Duration = Duration::from_secs(2);
+
+/// How often an image is looked for that is removed whenever it is there.
+const IMAGE_TRIES: usize = 3;
 
 /// What to do about an engine that does not answer.
 const NO_ENGINE: &str = "the docker engine does not answer";
@@ -119,11 +118,10 @@ impl World {
         let engine = self.engine_within(START_TIME).await?;
         let given_up = || Failure::fatal("it was given up while it started");
         let image = tokio::select! {
-            image = self.image(&engine, task, launch, &asked, &config) => image?,
+            image = self.image_in_use(&engine, task, launch, &asked, &config) => image?,
             () = start.given_up() => return Err(given_up()),
         };
-        self.images.used(&image, launch);
-        let ours = self.remember(task, launch).await?;
+        let ours = self.remember(task, launch, &asked, &config).await?;
         if start.is_given_up() {
             return Err(given_up());
         }
@@ -144,7 +142,7 @@ impl World {
             .make(
                 &engine,
                 (task, launch),
-                &ours,
+                (&ours, &image),
                 &asked,
                 &config,
                 joined.as_ref(),
@@ -166,15 +164,31 @@ impl World {
         let found = engine.inspect(&id).await;
         let found =
             found.map_err(|trouble| trouble.failure("the container was started, and is gone"))?;
-        let ports = config.container.as_ref().map(|it| it.ports.as_slice());
-        let network = network::of(
-            &found,
-            ports.unwrap_or_default(),
-            asked.advertise_ipv6_address,
-        );
+        let network = network::of(&found, &ours.network);
         let runs = exit::runs(&found);
         self.known(task, launch, id.clone(), &found, drained);
         Ok((id, network, runs))
+    }
+
+    /// Sees to it that the image is there, and stays as long as the launch may need it. Its id.
+    async fn image_in_use(
+        &self,
+        engine: &Engine,
+        task: &TaskKey,
+        launch: LaunchId,
+        asked: &Arc<DockerConfig>,
+        config: &TaskConfig,
+    ) -> Result<String, Failure> {
+        for _ in 0..IMAGE_TRIES {
+            let image = self.image(engine, task, launch, asked, config).await?;
+            let taken = self.images.take(engine, &image, launch).await;
+            if taken.map_err(|trouble| trouble.failure("the image"))? {
+                return Ok(image);
+            }
+        }
+        let image = &asked.image;
+        let why = format!("image {image:?} is removed by somebody as soon as it is there");
+        Err(Failure::recoverable(why))
     }
 
     /// Sees to it that the image is there. Its id.
@@ -186,6 +200,7 @@ impl World {
         asked: &Arc<DockerConfig>,
         config: &TaskConfig,
     ) -> Result<String, Failure> {
+        self.images.loads.settle(engine, &self.records).await?;
         let reference = image::reference(&asked.image);
         let Span(nanos) = config
             .container
@@ -197,7 +212,8 @@ impl World {
             let opened = self
                 .blocking(move || Ok(files::archive(&dirs, &task, &load)))
                 .await??;
-            return self.images.load(engine, &reference, opened, limit).await;
+            let (loads, records) = (&self.images.loads, &self.records);
+            return loads.load(engine, records, &reference, opened, limit).await;
         }
         let need = Need {
             reference: &reference,
@@ -232,9 +248,23 @@ impl World {
     }
 
     /// Remembers, before it is made, which container is ours.
-    async fn remember(&self, task: &TaskKey, launch: LaunchId) -> Result<Ours, Failure> {
+    async fn remember(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        asked: &DockerConfig,
+        config: &TaskConfig,
+    ) -> Result<Ours, Failure> {
         let (records, name) = (self.records.clone(), create::name(task, launch));
-        self.blocking(move || records.begin(launch, name)).await
+        let ports = config.container.iter().flat_map(|it| &it.ports);
+        let network = Shown {
+            prefers_v6: asked.advertise_ipv6_address,
+            ports: ports
+                .map(|port| (port.label.clone(), create::inside(port)))
+                .collect(),
+        };
+        self.blocking(move || records.begin(launch, name, network))
+            .await
     }
 
     /// Makes the container. Its id, and what must stay open until it runs.
@@ -242,7 +272,7 @@ impl World {
         self: &Arc<Self>,
         engine: &Engine,
         (task, launch): (&TaskKey, LaunchId),
-        ours: &Ours,
+        (ours, image): (&Ours, &str),
         asked: &Arc<DockerConfig>,
         config: &Arc<TaskConfig>,
         joined: Option<&Joined>,
@@ -255,6 +285,7 @@ impl World {
             asked.clone(),
             config.clone(),
         );
+        let (image, default_runtime) = (image.to_owned(), engine.about().default_runtime.clone());
         let made = self.blocking(move || {
             let made = || -> Result<_, Failure> {
                 let container = config.container.clone().unwrap_or_default();
@@ -264,10 +295,10 @@ impl World {
                     pins: &world.pins,
                     launch,
                     selinux_label: &world.settings.selinux_label,
-                    network: world.network_dir(&task, &config),
+                    network: world.network_dir(&task, &asked, &config),
                 };
                 let mounted = Mounted::of(&dirs, &task, &asked, &config)?;
-                let devices = files::devices(&asked, &config, container.raw_devices)?;
+                let devices = devices::of(&asked, &config, &container)?;
                 let making = Making {
                     settings: &world.settings,
                     task: &task,
@@ -276,6 +307,8 @@ impl World {
                     asked: &asked,
                     config: &config,
                     container: &container,
+                    image: &image,
+                    default_runtime: &default_runtime,
                     network_mode,
                 };
                 Ok((making.body(&mounted, devices)?, mounted))
@@ -289,7 +322,7 @@ impl World {
     }
 
     /// Opens the files for what a container writes; none if the engine keeps it.
-    async fn files(
+    pub(super) async fn files(
         self: &Arc<Self>,
         task: &TaskKey,
         launch: LaunchId,
@@ -306,7 +339,7 @@ impl World {
     }
 
     /// Begins to collect what a container writes that runs, or ran. Told when all is written.
-    fn collect(self: &Arc<Self>, output: Option<Output>) -> watch::Receiver<bool> {
+    pub(super) fn collect(self: &Arc<Self>, output: Option<Output>) -> watch::Receiver<bool> {
         let (done, drained) = watch::channel(output.is_none());
         if let Some(output) = output {
             tokio::spawn(self.clone().follow(output, done));
@@ -315,7 +348,7 @@ impl World {
     }
 
     /// Notes what runs.
-    fn known(
+    pub(super) fn known(
         &self,
         task: &TaskKey,
         launch: LaunchId,
@@ -336,9 +369,16 @@ impl World {
         self.containers.add(launch, known);
     }
 
-    /// The directory of the network that was made for a task's allocation.
-    fn network_dir(&self, task: &TaskKey, config: &TaskConfig) -> Option<PathBuf> {
-        let networks = self.networks.as_ref().filter(|_| config.network.is_some());
+    /// The directory of the network that was made for a task's allocation. A container that its job puts elsewhere has
+    /// nothing of it.
+    fn network_dir(
+        &self,
+        task: &TaskKey,
+        asked: &DockerConfig,
+        config: &TaskConfig,
+    ) -> Option<PathBuf> {
+        let is_there = config.network.is_some() && asked.network_mode.is_none();
+        let networks = self.networks.as_ref().filter(|_| is_there);
         networks.map(|networks| networks.path(task.alloc))
     }
 
@@ -355,119 +395,4 @@ impl World {
             );
         }
     }
-
-    pub(super) async fn recover(
-        self: Arc<Self>,
-        owed: Answer,
-        task: TaskKey,
-        op: Op,
-        launch: LaunchId,
-        logs: LogConfig,
-    ) {
-        let (found, network) = match self.try_recover(&task, launch, logs).await {
-            Ok(found) => found,
-            Err(failure) => {
-                let why = format!("cannot be recovered: {}", failure.message);
-                (Found::Gone(why), None)
-            }
-        };
-        let runs = found == Found::Running;
-        owed.give(DriverInput::Recovered {
-            op,
-            launch,
-            found,
-            network,
-        });
-        if runs {
-            // It may have ended since it was looked at, before anybody listened for that.
-            self.look_at(launch).await;
-        }
-    }
-
-    async fn try_recover(
-        self: &Arc<Self>,
-        task: &TaskKey,
-        launch: LaunchId,
-        logs: LogConfig,
-    ) -> Result<(Found, Option<DriverNetwork>), Failure> {
-        let records = self.records.clone();
-        let ours = match self.blocking(move || records.read(launch)).await? {
-            None => {
-                self.held.never(launch);
-                return Ok((Found::NeverStarted, None));
-            }
-            Some(Record::Ended(result, _)) => return Ok((Found::Exited(result), None)),
-            Some(Record::Asked(ours)) => ours,
-        };
-        let engine = self.engine_within(ENGINE_TIME).await?;
-        let found = self.find(&engine, launch, &ours).await;
-        let found = found.map_err(|trouble| trouble.failure("the container"))?;
-        let Some((id, found)) = found else {
-            return Ok((Found::Gone("its container is not there".to_owned()), None));
-        };
-        if let Some(image) = &found.image {
-            self.images.used(image, launch);
-        }
-        if exit::never_ran(&found) {
-            let why = "the agent died while it was being started";
-            return Ok((Found::Gone(why.to_owned()), None));
-        }
-        let has_terminal = found
-            .config
-            .as_ref()
-            .and_then(|it| it.tty)
-            .unwrap_or_default();
-        let output = self.files(task, launch, logs, &id, has_terminal).await?;
-        let drained = self.collect(output);
-        let network = network::of(&found, &[], false);
-        self.known(task, launch, id, &found, drained);
-        if !exit::runs(&found) {
-            let known = self.containers.get(launch);
-            let result = exit::result(&found, known.as_ref(), false);
-            if let Some(known) = known {
-                known.drained(super::end::DRAIN_TIME).await;
-            }
-            return Ok((Found::Exited(result), None));
-        }
-        if !self.held.runs(launch) {
-            return Ok((Found::Gone("it was destroyed".to_owned()), None));
-        }
-        Ok((Found::Running, network))
-    }
-
-    /// The container of a launch, and nobody else's: it has the name that was remembered, or at least the launch's
-    /// label, and in any case the word that only we know.
-    pub(super) async fn find(
-        &self,
-        engine: &Engine,
-        launch: LaunchId,
-        ours: &Ours,
-    ) -> Result<Option<(String, ContainerInspectResponse)>, Trouble> {
-        let mut names = vec![ours.name.clone()];
-        let mut asked_for_labels = false;
-        loop {
-            while let Some(name) = names.pop() {
-                match engine.inspect(&name).await {
-                    Ok(found) if is_ours(&found, ours) => {
-                        let id = found.id.clone().unwrap_or(name);
-                        return Ok(Some((id, found)));
-                    }
-                    Ok(_) | Err(Trouble::Unknown(_)) => {}
-                    Err(trouble) => return Err(trouble),
-                }
-            }
-            if asked_for_labels {
-                return Ok(None);
-            }
-            asked_for_labels = true;
-            // Somebody may have renamed it.
-            let label = format!("{}={}", create::LAUNCH_LABEL, launch);
-            names = engine.labelled(&label).await?;
-        }
-    }
-}
-
-fn is_ours(found: &ContainerInspectResponse, ours: &Ours) -> bool {
-    let labels = found.config.as_ref().and_then(|it| it.labels.as_ref());
-    labels.and_then(|labels| labels.get(create::TOKEN_LABEL)) == Some(&ours.token)
 }

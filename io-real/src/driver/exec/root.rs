@@ -25,14 +25,18 @@ use crate::dirs::{AllocDirs, enter};
 use crate::network::{HOSTS, RESOLV};
 use crate::shim::{Mount, Mounted};
 
-/// What of the host tasks see where the agent's configuration does not say it: what Nomad's tasks get copies of.
-pub const CHROOT: [&str; 8] = [
+/// What of the host tasks see where the agent's configuration does not say it: what Nomad's tasks get copies of. Of
+/// systemd's resolver that is its files, to which `/etc/resolv.conf` may lead, and not the sockets beside them, by which
+/// tasks without a network could ask it.
+pub const CHROOT: [&str; 10] = [
     "/bin",
     "/etc",
     "/lib",
     "/lib32",
     "/lib64",
     "/run/resolvconf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/systemd/resolve/stub-resolv.conf",
     "/sbin",
     "/usr",
 ];

@@ -3,15 +3,22 @@
 //! A task that asks for more is refused before anything is made for it; the refusal names the setting that would
 //! allow it.
 
+mod devices;
+mod kernel;
+mod limits;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::kernel::security_parts;
+pub use self::limits::ulimit;
 
 use super::capabilities::Capabilities;
 use super::config::{DockerConfig, MountKind};
 use crate::paths::task_path::names;
 use crate::store::record::AssignedPort;
-use crate::text::{glob_match, quote};
+use crate::text::quote;
 use crate::time::Span;
 
 /// The capabilities that an engine gives by itself, but for `net_raw`, as in Nomad.
@@ -46,8 +53,13 @@ pub struct DockerPolicy {
     pub allow_runtimes: Vec<String>,
     /// Whether a job may mount what is outside of its allocation's directory, and name drivers of volumes.
     pub volumes: bool,
-    /// Namespaces of the host, and of others, that a container may have, by `pid`, `ipc`, `userns` and `uts`, as
-    /// patterns.
+    /// The devices that a job may name, as patterns over the paths of their nodes, to which links lead.
+    pub allow_devices: Vec<String>,
+    /// Whether a job may leave out what the engine keeps containers in: filters of system calls, profiles of
+    /// AppArmor, labels of SELinux, that nothing gets more rights than it began with.
+    pub allow_unconfined: bool,
+    /// Namespaces of the host, and of others, that a container may have, by `pid`, `ipc`, `userns`, `uts`, `network`
+    /// and `cgroupns`, as patterns.
     pub allowed_modes: BTreeMap<String, Vec<String>>,
     /// The most processes and threads of a container; 0 for no limit.
     pub pids_limit: u64,
@@ -62,6 +74,8 @@ impl Default for DockerPolicy {
             allow_caps: usual(),
             allow_runtimes: vec!["runc".to_owned(), "nvidia".to_owned()],
             volumes: false,
+            allow_devices: devices::usual(),
+            allow_unconfined: false,
             allowed_modes: BTreeMap::new(),
             pids_limit: 0,
             image_pull_timeout: PULL_TIME,
@@ -87,8 +101,10 @@ pub struct Container {
     pub pids_limit: u64,
     /// How long its image may take to be there.
     pub pull_time: Span,
-    /// Whether it may have devices that are disks or memory of the host.
+    /// Whether it may have every device of the host.
     pub raw_devices: bool,
+    /// The devices that it may have else, as patterns over the paths of their nodes.
+    pub allowed_devices: Vec<String>,
 }
 
 impl DockerPolicy {
@@ -120,24 +136,11 @@ impl DockerPolicy {
         for option in &asked.security_opt {
             self.security_option(option)?;
         }
-        for (_, _, permissions) in &asked.devices {
-            if permissions.is_empty() || permissions.contains(|it| !matches!(it, 'r' | 'w' | 'm')) {
-                let given = quote(permissions);
-                return Err(format!(
-                    "devices: cgroup_permissions may be r, w and m, not {given}"
-                ));
-            }
-        }
-        for (name, value) in &asked.ulimit {
-            ulimit(value).ok_or_else(|| {
-                let value = quote(value);
-                format!(
-                    "ulimit[{}]: a number or soft:hard is needed, not {value}",
-                    quote(name)
-                )
-            })?;
-        }
-        Ok(())
+        self.devices(asked)?;
+        kernel::sysctls(asked)?;
+        limits::labels(asked)?;
+        limits::storage(asked)?;
+        limits::ulimits(asked)
     }
 
     /// What a container may have that is asked for like this, in an allocation with these ports.
@@ -169,6 +172,10 @@ impl DockerPolicy {
             },
             pull_time: asked.image_pull_timeout.unwrap_or(self.image_pull_timeout),
             raw_devices: self.allow_privileged,
+            allowed_devices: match asked.devices.is_empty() {
+                true => Vec::new(),
+                false => self.allow_devices.clone(),
+            },
         })
     }
 
@@ -233,26 +240,6 @@ impl DockerPolicy {
         Ok(usual.within(self.allow_caps).without(dropped).and(added))
     }
 
-    fn modes(&self, asked: &DockerConfig) -> Result<(), String> {
-        for (kind, mode) in [
-            ("pid", &asked.pid_mode),
-            ("ipc", &asked.ipc_mode),
-            ("userns", &asked.userns_mode),
-            ("uts", &asked.uts_mode),
-        ] {
-            let Some(mode) = mode else { continue };
-            let own = matches!((kind, mode.as_str()), ("ipc", "private" | "none"));
-            let patterns = self.allowed_modes.get(kind).into_iter().flatten();
-            if own || self.allow_privileged || patterns.into_iter().any(|it| glob_match(it, mode)) {
-                continue;
-            }
-            let what = format!("the mode {}", quote(mode));
-            let setting = format!("allowed_modes {{ {kind} }}");
-            return Err(denied(&format!("{kind}_mode"), &what, &setting));
-        }
-        Ok(())
-    }
-
     fn files(&self, asked: &DockerConfig) -> Result<(), String> {
         let outside = |field: &str, source: &str| {
             let what = format!(
@@ -292,22 +279,6 @@ impl DockerPolicy {
         }
         Ok(())
     }
-
-    fn security_option(&self, option: &str) -> Result<(), String> {
-        let (name, value) = option.split_once(['=', ':']).unwrap_or((option, ""));
-        match (name, value) {
-            ("seccomp", "unconfined") | ("apparmor" | "label" | "no-new-privileges", _) => Ok(()),
-            ("seccomp", _) => Err(
-                "security_opt: files with system calls are not supported; seccomp=unconfined, or the engine's own"
-                    .to_owned(),
-            ),
-            ("systempaths", _) if self.allow_privileged => Ok(()),
-            ("systempaths", _) => {
-                Err(denied("security_opt", "the host's settings in /proc", "allow_privileged"))
-            }
-            _ => Err(format!("security_opt: {} is not known", quote(option))),
-        }
-    }
 }
 
 /// Whether a source is relative, and in the directory of the task or in that which its allocation shares.
@@ -339,124 +310,5 @@ pub fn volume_parts(text: &str) -> Result<(&str, &str, &str), String> {
     }
 }
 
-/// The soft and the hard limit of `n` or `soft:hard`; -1 for none.
-pub fn ulimit(text: &str) -> Option<(i64, i64)> {
-    let (soft, hard) = text.split_once(':').unwrap_or((text, text));
-    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|it| *it >= -1);
-    Some((number(soft)?, number(hard)?))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::config::DockerMount;
-
-    fn asked(change: impl FnOnce(&mut DockerConfig)) -> DockerConfig {
-        let mut asked = DockerConfig {
-            image: "busybox:1".to_owned(),
-            ..DockerConfig::default()
-        };
-        change(&mut asked);
-        asked
-    }
-
-    fn refusal(change: impl FnOnce(&mut DockerConfig)) -> String {
-        let refused = DockerPolicy::default().admit(&asked(change));
-        refused.err().unwrap_or_default()
-    }
-
-    #[test]
-    fn refusal_names_setting_that_allows_it() {
-        let bind = |source: &str| DockerMount {
-            target: "/x".to_owned(),
-            readonly: true,
-            kind: MountKind::Bind {
-                source: source.to_owned(),
-                propagation: None,
-            },
-        };
-        for (why, words) in [
-            (refusal(|it| it.privileged = true), "allow_privileged"),
-            (
-                refusal(|it| it.cap_add = vec!["sys_admin".to_owned()]),
-                "allow_caps",
-            ),
-            (
-                refusal(|it| it.pid_mode = Some("host".to_owned())),
-                "allowed_modes { pid }",
-            ),
-            (
-                refusal(|it| it.ipc_mode = Some("container:x".to_owned())),
-                "allowed_modes { ipc }",
-            ),
-            (
-                refusal(|it| it.runtime = Some("sysbox".to_owned())),
-                "allow_runtimes",
-            ),
-            (
-                refusal(|it| it.volumes = vec!["/etc:/x".to_owned()]),
-                "volumes { enabled }",
-            ),
-            (
-                refusal(|it| it.volumes = vec!["local/../../..:/x".to_owned()]),
-                "volumes { enabled }",
-            ),
-            (
-                refusal(|it| it.volumes = vec!["data".to_owned()]),
-                "SOURCE:/TARGET",
-            ),
-            (
-                refusal(|it| it.mounts = vec![bind("/etc")]),
-                "volumes { enabled }",
-            ),
-            (
-                refusal(|it| it.security_opt = vec!["systempaths=unconfined".to_owned()]),
-                "allow_privileged",
-            ),
-            (
-                refusal(|it| it.security_opt = vec!["seccomp=/x.json".to_owned()]),
-                "not supported",
-            ),
-            (
-                refusal(|it| drop(it.ulimit.insert("nofile".to_owned(), "many".to_owned()))),
-                "soft:hard",
-            ),
-        ] {
-            assert!(why.contains(words), "{words}: {why:?}");
-        }
-        assert_eq!(
-            refusal(|it| it.volumes = vec!["local/x:/x:ro".to_owned()]),
-            ""
-        );
-        assert_eq!(refusal(|it| it.mounts = vec![bind("local/x")]), "");
-    }
-
-    #[test]
-    fn container_has_capabilities_and_ports_that_it_may_have() {
-        let policy = DockerPolicy::default();
-        let port = AssignedPort {
-            label: "http".to_owned(),
-            value: 20_000,
-            to: 80,
-            host_ip: "127.0.0.1".to_owned(),
-            ..AssignedPort::default()
-        };
-        let wanted = asked(|it| {
-            it.ports = vec!["http".to_owned()];
-            it.cap_drop = vec!["all".to_owned()];
-            it.cap_add = vec!["chown".to_owned()];
-        });
-        let container = policy
-            .container(&wanted, std::slice::from_ref(&port))
-            .unwrap_or_default();
-        assert_eq!(container.ports, [port]);
-        assert_eq!(
-            container.capabilities.names().collect::<Vec<_>>(),
-            ["chown"]
-        );
-        let usual = policy.container(&asked(|_| {}), &[]).unwrap_or_default();
-        assert_eq!(usual.capabilities.names().count(), USUAL.len());
-        let why = policy.container(&wanted, &[]).err().unwrap_or_default();
-        assert!(why.contains("no port \"http\""), "{why}");
-    }
-}
+mod tests;

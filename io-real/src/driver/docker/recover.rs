@@ -1,0 +1,169 @@
+//! The container of an earlier agent is found again.
+//!
+//! Only the engine knows what became of it. That the engine is away says nothing of a container, which may run on
+//! without it: so whoever asks waits for the engine, while the driver is unhealthy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ContainerInspectResponse;
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::alloc::DriverNetwork;
+use drover_core::model::task::LogConfig;
+use drover_core::op::{Failure, Op};
+use tokio::time::sleep;
+
+use super::engine::Engine;
+use super::records::{Ours, Record};
+use super::starting::Start;
+use super::trouble::Trouble;
+use super::{World, create, exit, link, network};
+use crate::driver::answer::Answer;
+
+/// The pause before an engine is asked again that ended while it was asked.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A container, and what the engine knows of it.
+type Inspected = (String, ContainerInspectResponse);
+
+impl World {
+    pub(super) async fn recover(
+        self: Arc<Self>,
+        start: Start,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) {
+        let found = tokio::select! {
+            found = self.try_recover(&task, launch, logs) => found,
+            () = start.given_up() => Err(Failure::fatal("it was destroyed meanwhile")),
+        };
+        drop(start);
+        let (found, network) = found.unwrap_or_else(|failure| {
+            let why = format!("cannot be recovered: {}", failure.message);
+            (Found::Gone(why), None)
+        });
+        let runs = found == Found::Running;
+        owed.give(DriverInput::Recovered {
+            op,
+            launch,
+            found,
+            network,
+        });
+        if runs {
+            // It may have ended since it was looked at, before anybody listened for that.
+            self.look_at(launch).await;
+        }
+    }
+
+    async fn try_recover(
+        self: &Arc<Self>,
+        task: &TaskKey,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) -> Result<(Found, Option<DriverNetwork>), Failure> {
+        let records = self.records.clone();
+        let ours = match self.blocking(move || records.read(launch)).await? {
+            None => {
+                self.held.never(launch);
+                return Ok((Found::NeverStarted, None));
+            }
+            Some(Record::Ended(result, _)) => return Ok((Found::Exited(result), None)),
+            Some(Record::Asked(ours)) => ours,
+        };
+        let found = self.find_when_it_answers(launch, &ours).await;
+        let found = found.map_err(|trouble| trouble.failure("the container"))?;
+        let Some((id, found)) = found else {
+            return Ok((Found::Gone("its container is not there".to_owned()), None));
+        };
+        if let Some(image) = &found.image {
+            self.images.used(image, launch);
+        }
+        if exit::never_ran(&found) {
+            let why = "the agent died while it was being started";
+            return Ok((Found::Gone(why.to_owned()), None));
+        }
+        let has_terminal = found
+            .config
+            .as_ref()
+            .and_then(|it| it.tty)
+            .unwrap_or_default();
+        let output = self.files(task, launch, logs, &id, has_terminal).await?;
+        let drained = self.collect(output);
+        let network = network::of(&found, &ours.network);
+        self.known(task, launch, id, &found, drained);
+        if !exit::runs(&found) {
+            let known = self.containers.get(launch);
+            let result = exit::result(&found, known.as_ref(), false);
+            if let Some(known) = known {
+                known.drained(super::end::DRAIN_TIME).await;
+            }
+            return Ok((Found::Exited(result), None));
+        }
+        if !self.held.runs(launch) {
+            return Ok((Found::Gone("it was destroyed".to_owned()), None));
+        }
+        Ok((Found::Running, network))
+    }
+
+    /// The container of a launch, as soon as there is an engine that can say.
+    async fn find_when_it_answers(
+        &self,
+        launch: LaunchId,
+        ours: &Ours,
+    ) -> Result<Option<Inspected>, Trouble> {
+        let mut link = self.link.subscribe();
+        self.wanted.notify_one();
+        loop {
+            let Some(engine) = link::next(&mut link).await else {
+                return Err(Trouble::Silent("nobody looks for it".to_owned()));
+            };
+            match self.find(&engine, launch, ours).await {
+                Err(Trouble::Silent(why)) => {
+                    tracing::debug!(%launch, why, "a container is looked for again");
+                    sleep(AGAIN).await;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// The container of a launch, and nobody else's: it has the name that was remembered, or at least the launch's
+    /// label, and in any case the word that only we know.
+    pub(super) async fn find(
+        &self,
+        engine: &Engine,
+        launch: LaunchId,
+        ours: &Ours,
+    ) -> Result<Option<Inspected>, Trouble> {
+        let mut names = vec![ours.name.clone()];
+        let mut asked_for_labels = false;
+        loop {
+            while let Some(name) = names.pop() {
+                match engine.inspect(&name).await {
+                    Ok(found) if is_ours(&found, ours) => {
+                        let id = found.id.clone().unwrap_or(name);
+                        return Ok(Some((id, found)));
+                    }
+                    Ok(_) | Err(Trouble::Unknown(_)) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+            if asked_for_labels {
+                return Ok(None);
+            }
+            asked_for_labels = true;
+            // Somebody may have renamed it.
+            let label = format!("{}={}", create::LAUNCH_LABEL, launch);
+            names = engine.labelled(&label).await?;
+        }
+    }
+}
+
+fn is_ours(found: &ContainerInspectResponse, ours: &Ours) -> bool {
+    let labels = found.config.as_ref().and_then(|it| it.labels.as_ref());
+    labels.and_then(|labels| labels.get(create::TOKEN_LABEL)) == Some(&ours.token)
+}
