@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::nomad::Nomad;
+use support::nomad::{Nomad, job};
 use support::{Lone, TIMEOUT, exchange};
 
 const ACL: &str = "acl {\n enabled = true\n token_ttl = \"1s\"\n}\n";
@@ -24,7 +24,12 @@ fn cluster() -> Option<(Nomad, Lone)> {
     let mut nomad = Nomad::start_with(|_| ACL.to_owned())?;
     let root = nomad.wait_for_answer("PUT", "/v1/acl/bootstrap");
     nomad.token = root["SecretID"].as_str().unwrap().to_owned();
-    let settings = format!("{ACL}client {{\n servers = [\"{}\"]\n}}\n", nomad.rpc);
+    // Nobody listens at that address: `nomad` asks a server.
+    let settings = format!(
+        "{ACL}advertise {{\n http = \"127.0.0.1:1\"\n}}\nclient {{\n servers = [\"{}\"]\n}}\n\
+         plugin \"raw_exec\" {{\n config {{\n enabled = true\n }}\n}}\n",
+        nomad.rpc
+    );
     let lone = Lone::configured(&settings);
     nomad.node("ready");
     Some((nomad, lone))
@@ -60,6 +65,41 @@ fn reader(nomad: &Nomad) -> (String, String) {
     let token: Value = serde_json::from_str(&made(nomad, "/v1/acl/token", &token)).unwrap();
     let text = |name: &str| token[name].as_str().unwrap().to_owned();
     (text("SecretID"), text("AccessorID"))
+}
+
+/// The secret of a token of the cluster with these capabilities in the namespace.
+fn capable(nomad: &Nomad, name: &str, capabilities: &[&str]) -> String {
+    let rules = format!("namespace \"default\" {{ capabilities = {capabilities:?} }}");
+    let policy = json!({ "Name": name, "Rules": rules });
+    made(nomad, &format!("/v1/acl/policy/{name}"), &policy);
+    let token = json!({ "Name": name, "Type": "client", "Policies": [name] });
+    let token: Value = serde_json::from_str(&made(nomad, "/v1/acl/token", &token)).unwrap();
+    token["SecretID"].as_str().unwrap().to_owned()
+}
+
+/// Servers let pass who may run programs in tasks. That this task sees the files of the host only its node knows.
+#[test]
+fn session_through_servers_beside_a_task_of_the_host_needs_a_capability_more() {
+    let Some((nomad, _lone)) = cluster() else {
+        return;
+    };
+    nomad.submit(&job("sleeper", "service", "exec sleep 1000"));
+    let alloc = nomad.alloc("sleeper", "running");
+    let alloc = alloc["ID"].as_str().unwrap();
+    let exec = |token: &str| nomad.exec(token, alloc, &["/bin/echo", "hello"]);
+    let common = ["list-jobs", "read-job", "alloc-exec"];
+    let without = capable(&nomad, "without", &common);
+    let (code, printed) = exec(&without);
+    assert!(
+        code != 0 && printed.contains("Permission denied"),
+        "{code}: {printed}"
+    );
+    let with = capable(
+        &nomad,
+        "with",
+        &[&common[..], &["alloc-node-exec"]].concat(),
+    );
+    assert_eq!(exec(&with), (0, "hello\n".to_owned()));
 }
 
 #[test]

@@ -50,11 +50,17 @@ struct Setup {
 impl Setup {
     /// `script` is what the allocation's task runs.
     fn new(script: &str) -> Setup {
+        let script = script.to_owned();
+        Setup::serving(move |method, body, address| does(method, body, address, &script))
+    }
+
+    /// The server does this with a call, which has this method and body; it has this address.
+    fn serving(does: impl Fn(&str, &Value, &str) -> Does + Clone + Send + Sync + 'static) -> Setup {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (peers, mut connected) = mpsc::unbounded_channel();
-        runtime.spawn(listen(listener, script.to_owned(), peers));
+        runtime.spawn(listen(listener, does, peers));
         let lone = Lone::configured(&format!("client {{\n servers = [\"{address}\"]\n}}\n"));
         let path = format!("/v1/allocation/{ALLOC}");
         let until = std::time::Instant::now() + TIMEOUT;
@@ -87,13 +93,17 @@ impl Setup {
 }
 
 /// Serves nodes; each that connects is given to the test.
-async fn listen(listener: TcpListener, script: String, peers: mpsc::UnboundedSender<Peer>) {
+async fn listen(
+    listener: TcpListener,
+    does: impl Fn(&str, &Value, &str) -> Does + Clone + Send + Sync + 'static,
+    peers: mpsc::UnboundedSender<Peer>,
+) {
     let address = listener.local_addr().unwrap().to_string();
     while let Ok((stream, _)) = listener.accept().await {
         let (peer, incoming, _) = Peer::start(stream);
-        let (address, script) = (address.clone(), script.clone());
+        let (address, does) = (address.clone(), does.clone());
         tokio::spawn(answer(incoming, move |method, body| {
-            does(method, &body, &address, &script)
+            does(method, &body, &address)
         }));
         drop(peers.send(peer));
     }
@@ -314,6 +324,74 @@ fn requests_that_make_no_sense_cost_nothing_but_themselves() {
     assert_eq!(state["ClientStatus"], "running");
 }
 
+/// The items of a list of an object.
+fn items<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    match object {
+        Value::Map(fields) => match fields.get(field) {
+            Some(Value::List(items)) => items,
+            _ => &[],
+        },
+        _ => &[],
+    }
+}
+
+fn text_of<'a>(object: &'a Value, field: &str) -> &'a str {
+    match object {
+        Value::Map(fields) => match fields.get(field) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        },
+        _ => "",
+    }
+}
+
+/// A reply about this one is longer than any may be.
+const HUGE: &str = "1a1b2c3d-0000-4000-8000-0123456789ab";
+
+#[test]
+fn allocation_too_large_to_be_sent_has_failed_and_keeps_no_other_from_running() {
+    let (reports, mut reported) = mpsc::unbounded_channel();
+    let is_huge = |id: &Value| matches!(id, Value::Text(id) if id == HUGE);
+    let setup = Setup::serving(move |method, body, address| match method {
+        "Node.GetClientAllocs" if matches!(body, Value::Map(fields) if index(fields) == 0) => {
+            Does::reply(&NodeClientAllocs {
+                allocs: [ALLOC, HUGE].map(|id| (id.to_owned(), 10)).into(),
+                index: 10,
+                ..NodeClientAllocs::default()
+            })
+        }
+        "Alloc.GetAllocs" if items(body, "AllocIDs").iter().any(is_huge) => {
+            let mut long = alloc("true");
+            long.name = "x".repeat(17 << 20);
+            Does::reply(&Allocations {
+                allocs: vec![long],
+                index: 10,
+                ..Allocations::default()
+            })
+        }
+        "Node.UpdateAlloc" => {
+            for report in items(body, "Alloc") {
+                let said = ["ID", "ClientStatus", "ClientDescription"];
+                let said = said.map(|field| text_of(report, field).to_owned());
+                drop(reports.send(said));
+            }
+            Does::empty()
+        }
+        _ => does(method, body, address, "sleep 1000"),
+    });
+    let why = setup.run(async {
+        loop {
+            let [id, status, why] = reported.recv().await.unwrap();
+            if id == HUGE {
+                assert_eq!(status, "failed");
+                return why;
+            }
+        }
+    });
+    assert!(why.contains("longer than a message may be"), "{why}");
+    setup.run(setup.lives());
+}
+
 /// Bytes at random in place of requests and of what follows them.
 #[test]
 fn random_bytes_cost_nothing_but_their_stream() {
@@ -379,13 +457,15 @@ fn no_path_leads_out_of_allocation() {
                 .await
                 .unwrap();
             let found: FileList = decode(&body).unwrap_or_default();
-            let has_it = found.files.iter().any(|file| file.name == "passwd");
-            assert!(!error.is_empty() || !has_it, "{path}: {found:?}");
+            let refused = !error.is_empty() && found.files.is_empty();
+            assert!(refused, "{path}: {found:?}");
         }
+        // The last of them leads to the root, however deep the allocation lies.
+        let outside = format!("{}etc/passwd", "../".repeat(12));
         for (path, text) in [
             ("t/local/in", Some("x\n")),
             ("t/local/passwd", None),
-            ("../../../../etc/passwd", None),
+            (outside.as_str(), None),
         ] {
             let request = FileSystemStream {
                 alloc_id: ALLOC.to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::agent::requests::{self, Request, SessionCommand};
-use drover_core::effect::{Notification, Reply};
+use drover_core::effect::{Notification, Refusal, Reply};
 use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::input::ShutdownMode;
 use drover_core::model::event::TaskEvent;
@@ -88,6 +88,8 @@ pub struct AgentHandle {
     allocs: Arc<OwnedFd>,
     counters: Arc<Counters>,
     sessions: Sessions,
+    /// Why nobody opens sessions, if nobody may.
+    no_sessions: Option<Arc<str>>,
 }
 
 /// Who hears of commits, on the thread of the core, so it must be quick.
@@ -127,6 +129,7 @@ impl AgentHandle {
             allocs,
             counters: counters.clone(),
             sessions: Sessions::default(),
+            no_sessions: None,
         };
         (
             agent_handle,
@@ -148,6 +151,13 @@ impl AgentHandle {
         self
     }
 
+    /// The same handle, by which nobody opens sessions: whoever wants one is told why.
+    #[must_use]
+    pub fn without_sessions(mut self, why: &str) -> AgentHandle {
+        self.no_sessions = Some(why.into());
+        self
+    }
+
     /// Opens an exec session beside a task. With the answer comes the end of whoever is connected to it,
     /// through which output comes at once.
     ///
@@ -161,6 +171,10 @@ impl AgentHandle {
         tty: bool,
     ) -> Result<(Reply, SessionClient), AgentStopped> {
         let (asking, client) = self.sessions.begin();
+        if let Some(why) = &self.no_sessions {
+            let refused = Refusal::Forbidden(why.to_string());
+            return Ok((Reply::Refused(refused), client));
+        }
         let reply = self.request(requests::OpenSession {
             session: asking.id,
             alloc,

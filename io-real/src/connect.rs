@@ -9,7 +9,9 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -31,6 +33,12 @@ pub trait Connect: fmt::Debug + Send + Sync {
     fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a>;
 }
 
+/// For how long nothing may come until the other side is asked whether it is there, and for how long what was sent may
+/// stay unacknowledged where the other side always reads.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How often a silent one is asked whether it is there, and how often in vain.
+const PROBES: (Duration, u32) = (Duration::from_secs(10), 3);
+
 /// TCP over the network of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
@@ -41,7 +49,37 @@ impl Connect for Tcp {
             let stream = TcpStream::connect(authority).await?;
             // Requests are small and shall leave at once.
             let _ = stream.set_nodelay(true);
+            keep_asking(&stream);
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
+}
+
+/// The same, to somebody who always reads, as servers of a cluster do: what is not acknowledged for long is lost.
+/// Elsewhere a reader may be slow for good.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpToReader;
+
+impl Connect for TcpToReader {
+    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
+        Box::pin(async move {
+            let stream = TcpStream::connect(authority).await?;
+            let _ = stream.set_nodelay(true);
+            keep_asking(&stream);
+            let _ = sockopt::set_tcp_user_timeout(&stream, milliseconds(SILENCE));
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        })
+    }
+}
+
+/// A machine that vanishes says nothing: after a silence it is asked.
+fn keep_asking(stream: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
+    let _ = sockopt::set_tcp_keepintvl(stream, PROBES.0);
+    let _ = sockopt::set_tcp_keepcnt(stream, PROBES.1);
+}
+
+fn milliseconds(span: Duration) -> u32 {
+    u32::try_from(span.as_millis()).unwrap_or(u32::MAX)
 }

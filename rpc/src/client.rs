@@ -8,7 +8,8 @@
 //! Servers call a node over the connection on which it registered, sent its last heartbeat or queries its
 //! allocations. So all calls share one connection, and inbound calls are served for as long as it is open.
 //! Failing over cuts inbound log and exec sessions. So the connection is kept through an election, and
-//! through a single slow call.
+//! through a single slow call; but not through a heartbeat without an answer ([`Client::call_or_leave`]): without one
+//! in time the node counts as lost, and so does all that runs there.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +27,21 @@ use crate::types::Request;
 
 /// After so many temporary errors or missed deadlines in a row the client fails over.
 const MAX_FAILURES: u32 = 3;
+
+/// What of a server a call puts up with.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// A server that misses so many deadlines in a row is left.
+    missed: u32,
+    /// Whether one whose reply cannot be read is kept.
+    unreadable: bool,
+}
+
+/// That of most calls.
+const USUAL: Patience = Patience {
+    missed: MAX_FAILURES,
+    unreadable: false,
+};
 
 /// Opens transports.
 pub trait Connector: Send + Sync + 'static {
@@ -89,6 +105,44 @@ impl<C: Connector, H: Handler> Client<C, H> {
     /// # Errors
     /// If a server replies with an error that is not temporary, or none replies in time.
     pub async fn call<R: Request>(&self, request: &R, wait: Duration) -> Result<R::Reply, Error> {
+        self.call_with(request, wait, USUAL).await
+    }
+
+    /// The same where a reply that cannot be read says nothing of the server, but of what was asked for.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_and_stay<R: Request>(
+        &self,
+        request: &R,
+        wait: Duration,
+    ) -> Result<R::Reply, Error> {
+        let patience = Patience {
+            unreadable: true,
+            ..USUAL
+        };
+        self.call_with(request, wait, patience).await
+    }
+
+    /// The same for what cannot wait: a server that misses the deadline is left at once, also if it took the call.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_or_leave<R: Request>(
+        &self,
+        request: &R,
+        wait: Duration,
+    ) -> Result<R::Reply, Error> {
+        let patience = Patience { missed: 1, ..USUAL };
+        self.call_with(request, wait, patience).await
+    }
+
+    async fn call_with<R: Request>(
+        &self,
+        request: &R,
+        wait: Duration,
+        patience: Patience,
+    ) -> Result<R::Reply, Error> {
         let deadline = Instant::now() + wait;
         let mut last = None;
         let mut temporary = 0;
@@ -110,7 +164,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
                 }
                 Err(error) => error,
             };
-            if !self.may_retry(&connection, &error, R::IDEMPOTENT) {
+            if !self.may_retry(&connection, &error, R::IDEMPOTENT, patience) {
                 return Err(error);
             }
             if let Error::Server { .. } = error {
@@ -128,7 +182,13 @@ impl<C: Connector, H: Handler> Client<C, H> {
     }
 
     /// Draws the conclusions of a failed call, and says whether to call again.
-    fn may_retry(&self, connection: &Connection, error: &Error, idempotent: bool) -> bool {
+    fn may_retry(
+        &self,
+        connection: &Connection,
+        error: &Error,
+        idempotent: bool,
+        patience: Patience,
+    ) -> bool {
         match error {
             Error::Server { error, .. } => {
                 self.replied(connection);
@@ -136,11 +196,12 @@ impl<C: Connector, H: Handler> Client<C, H> {
             }
             Error::DeadlineExceeded { acknowledged, .. } => {
                 let missed = self.missed.fetch_add(1, Ordering::Relaxed) + 1;
-                if !acknowledged || missed >= MAX_FAILURES {
+                if !acknowledged || missed >= patience.missed {
                     self.fail_over(connection);
                 }
                 false
             }
+            Error::InvalidReply { .. } if patience.unreadable => false,
             Error::InvalidReply { .. } => {
                 self.fail_over(connection);
                 false
@@ -190,17 +251,31 @@ impl<C: Connector, H: Handler> Client<C, H> {
             }
             let choice = locked(&self.servers).choose(self.start.elapsed());
             match choice {
-                Choice::Use(address) => match self.connect(address.clone()).await {
-                    Ok(connection) => return Ok(connection),
-                    Err(error) => {
-                        locked(&self.servers).failed(&address, self.start.elapsed());
-                        self.connector.failed(&error);
-                        *last = Some(error);
+                Choice::Use(address) => {
+                    let mut attempt = self.attempt(&address);
+                    match self.connect(address).await {
+                        Ok(connection) => {
+                            attempt.succeeded = true;
+                            return Ok(connection);
+                        }
+                        Err(error) => {
+                            self.connector.failed(&error);
+                            *last = Some(error);
+                        }
                     }
-                },
+                }
                 Choice::Wait(until) => sleep_until(self.start + until).await,
                 Choice::Empty => return Err(Error::NoServers),
             }
+        }
+    }
+
+    fn attempt<'a>(&'a self, address: &str) -> Attempt<'a> {
+        Attempt {
+            servers: &self.servers,
+            address: address.to_owned(),
+            start: self.start,
+            succeeded: false,
         }
     }
 
@@ -241,6 +316,22 @@ impl<C: Connector, H: Handler> Client<C, H> {
         {
             *current = None;
             locked(&self.servers).failed(connection.server(), self.start.elapsed());
+        }
+    }
+}
+
+/// An attempt to connect. A server is not tried next if it failed, nor if whoever waited for it had no more time.
+struct Attempt<'a> {
+    servers: &'a Mutex<Servers>,
+    address: String,
+    start: Instant,
+    succeeded: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.succeeded {
+            locked(self.servers).failed(&self.address, self.start.elapsed());
         }
     }
 }

@@ -365,6 +365,62 @@ fn a_server_that_is_stuck_is_left_after_some_calls() -> turmoil::Result {
     sim.run()
 }
 
+/// Heartbeats cannot wait for a server that takes them and does not answer: the second goes to another one, and is
+/// answered before the node would count as lost, ten seconds after its time.
+#[test]
+fn server_that_does_not_answer_one_heartbeat_is_left() -> turmoil::Result {
+    let World { mut sim, servers } = world(TICK, 12);
+    sim.client("node", async move {
+        let client = client();
+        let beat = NodeUpdateStatus::default();
+        client.call_or_leave(&beat, 7 * SECOND).await?;
+        let first = at(&client);
+        servers[first].stuck.store(true, Ordering::Relaxed);
+        let due = Instant::now();
+        let error = client.call_or_leave(&beat, 6 * SECOND).await;
+        let late = |error: &Error| {
+            matches!(
+                error,
+                Error::DeadlineExceeded {
+                    acknowledged: true,
+                    ..
+                }
+            )
+        };
+        assert!(error.as_ref().is_err_and(late), "{error:?}");
+        client.call_or_leave(&beat, 6 * SECOND).await?;
+        assert_ne!(at(&client), first);
+        assert!(due.elapsed() < 10 * SECOND, "{:?}", due.elapsed());
+        Ok(())
+    });
+    sim.run()
+}
+
+/// Two of three servers vanish without a word. Whoever has no time to wait for the second is not sent there again.
+#[test]
+fn server_that_takes_longer_to_connect_than_there_is_time_is_not_tried_next() -> turmoil::Result {
+    let World { mut sim, servers } = world(TICK, 13);
+    sim.client("node", async move {
+        let client = client();
+        let beat = NodeUpdateStatus::default();
+        client.call_or_leave(&beat, 6 * SECOND).await?;
+        let first = at(&client);
+        let lost = (first + 1) % NAMES.len();
+        turmoil::partition("node", NAMES[first]);
+        turmoil::hold("node", NAMES[lost]);
+        let mut failed = 0;
+        while client.call_or_leave(&beat, 6 * SECOND).await.is_err() {
+            failed += 1;
+            assert!(failed <= 2, "one call for each that is lost");
+        }
+        assert_ne!(at(&client), first);
+        assert_ne!(at(&client), lost);
+        assert_eq!(servers[at(&client)].connections(), 1);
+        Ok(())
+    });
+    sim.run()
+}
+
 /// Nobody is there for ten minutes: calls fail in time and say why, and it is not tried without end.
 #[test]
 fn when_all_servers_are_gone_calls_fail_in_time_until_they_are_back() -> turmoil::Result {

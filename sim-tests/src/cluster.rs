@@ -34,7 +34,9 @@ fn suit(job: &mut Job) {
     (job.parameterized_job, job.periodic) = (None, None);
     for group in &mut job.task_groups {
         group.volumes.clear();
-        group.ephemeral_disk = None;
+        if let Some(disk) = &mut group.ephemeral_disk {
+            disk.migrate = false;
+        }
         group.tasks.iter_mut().for_each(|task| {
             task.resources.devices.clear();
             task.resources.cores = 0;

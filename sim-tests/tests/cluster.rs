@@ -1,5 +1,7 @@
 //! A node in a cluster: what it says to the servers, and what becomes of what they place on it.
 
+use drover_core::agent::Waiting;
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::input::ShutdownMode;
 use drover_core::model::alloc::ClientStatus;
@@ -7,7 +9,7 @@ use drover_core::model::drain::Eligibility;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
 
@@ -76,7 +78,7 @@ fn services(sim: &Sim) -> usize {
 
 #[test]
 fn job_of_servers_survives_each_crash_of_the_agent() {
-    each_crash_in_cluster(|sim| {
+    let steps = each_crash_in_cluster(|sim| {
         runs_web(sim)?;
         let mut other = web();
         other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(1));
@@ -93,6 +95,7 @@ fn job_of_servers_survives_each_crash_of_the_agent() {
         sim.converge()?;
         sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
     });
+    assert!(steps > 10, "{steps} steps");
 }
 
 #[test]
@@ -195,6 +198,13 @@ fn alloc_stops_by_itself_when_servers_are_silent_for_too_long() {
         sim.world.cut_off(Span::secs(300));
         sim.run(Span::secs(40))?;
         sim.expect_that(sim.living("main") == 1, "it runs on for a minute")?;
+        let explained = sim
+            .view()
+            .and_then(|view| view.explain_alloc(sim.world.now(), first(sim)?));
+        let waits = explained.map(|alloc| alloc.waiting).unwrap_or_default();
+        let says =
+            |one: &Waiting| one.what.contains("servers of the cluster") && one.until.is_some();
+        sim.expect_that(waits.iter().any(says), "it says until when")?;
         sim.run(Span::secs(60))?;
         sim.expect_that(sim.living("main") == 0, "it is stopped")?;
         sim.converge()
@@ -210,6 +220,143 @@ fn node_that_servers_forgot_keeps_what_they_still_have() {
         sim.run(Span::secs(120))?;
         sim.converge()?;
         sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
+}
+
+/// A batch job of which servers know that it is complete.
+fn completes_sum(sim: &mut Sim) -> Result<(), Violation> {
+    let sum = job(
+        "sum",
+        JobType::Batch,
+        [group("g", [task("main").ends("2s", 0)])],
+    );
+    sim.at_servers(|servers| servers.register(&sum, true));
+    sim.until(SOON, |sim| statuses(sim, "sum") == [ClientStatus::Complete])?;
+    // The status goes ahead, the rest of the story follows.
+    sim.run(Span::secs(10))
+}
+
+/// Servers that are behind place it again, as it was: what it came to is remembered.
+#[test]
+fn collected_alloc_of_servers_never_runs_again() {
+    for_seeds_in_cluster(60, |sim| {
+        completes_sum(sim)?;
+        sim.ask(CollectGarbage {});
+        sim.until(SOON, |sim| of_servers(sim) == 0)?;
+        sim.world.faults = Faults::only(&[Fault::ServerBehind], 500);
+        for _ in 0..3 {
+            sim.restart()?;
+            sim.run(Span::secs(60))?;
+        }
+        sim.world.faults = Faults::none();
+        sim.expect_that(of_servers(sim) == 0, "it is removed")?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
+        let statuses = statuses(sim, "sum");
+        let is_complete = statuses == [ClientStatus::Complete];
+        sim.expect_that(is_complete, "servers know that it is complete")?;
+        sim.at_servers(|servers| servers.collect());
+        sim.run(Span::secs(120))?;
+        sim.converge()
+    });
+}
+
+/// A job of the node itself that has the same name is another one.
+#[test]
+fn collected_alloc_of_servers_completes_no_copy_of_own_job() {
+    for_seeds_in_cluster(40, |sim| {
+        let own = job("sum", JobType::Service, [group("g", [task("own")])]);
+        sim.register(&own);
+        sim.until(SOON, |sim| sim.living("own") == 1)?;
+        completes_sum(sim)?;
+        sim.ask(CollectGarbage {});
+        sim.until(SOON, |sim| of_servers(sim) == 0)?;
+        let next = changed(&own, |group| {
+            group.tasks[0].env = [("V".to_owned(), "2".to_owned())].into();
+        });
+        sim.register(&next);
+        sim.until(SOON, |sim| sim.world.starts_of("own") == 2)?;
+        sim.at_servers(|servers| servers.collect());
+        sim.run(Span::secs(120))?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn ended_alloc_of_servers_is_kept_until_they_know_that() {
+    for_seeds_in_cluster(40, |sim| {
+        let sum = job(
+            "sum",
+            JobType::Batch,
+            [group("g", [task("main").ends("60s", 0)])],
+        );
+        sim.at_servers(|servers| servers.register(&sum, true));
+        sim.until(SOON, |sim| is_running_at_servers(sim, "sum"))?;
+        sim.world.cut_off(Span::secs(100));
+        sim.run(Span::secs(80))?;
+        sim.expect_that(sim.living("main") == 0, "it ended")?;
+        sim.ask(CollectGarbage {});
+        sim.run(Span::secs(10))?;
+        sim.expect_that(of_servers(sim) == 1, "servers do not know that")?;
+        sim.converge()
+    });
+}
+
+/// Whatever step it dies after, nothing that ended is run again, and nothing is left.
+#[test]
+fn collection_of_alloc_of_servers_survives_each_crash() {
+    let steps = each_crash_in_cluster(|sim| {
+        completes_sum(sim)?;
+        sim.ask(CollectGarbage {});
+        sim.run(SOON)?;
+        sim.ask(CollectGarbage {});
+        sim.until(SOON, |sim| of_servers(sim) == 0)?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
+        if sim.crash_at.is_some() {
+            return Ok(());
+        }
+        sim.converge()
+    });
+    assert!(steps > 10, "{steps} steps");
+}
+
+/// How many allocations wrote to one and the same disk, at most.
+fn writers(sim: &Sim) -> usize {
+    let disks = sim.world.dirs.disks.values();
+    disks.map(|disk| disk.len()).max().unwrap_or(0)
+}
+
+#[test]
+fn sticky_disk_moves_to_replacement_that_servers_place_on_same_node() {
+    for_seeds_in_cluster(40, |sim| {
+        for version in 0..3 {
+            let main = task("main").with("kill_after", &format!("{}s", version + 1));
+            let db = job("db", JobType::Service, [group("g", [main]).sticky()]);
+            sim.at_servers(|servers| servers.register(&db, false));
+            sim.until(SOON, |sim| {
+                let starts = sim.world.starts_of("main");
+                starts == version + 1 && is_running_at_servers(sim, "db")
+            })?;
+            sim.restart()?;
+        }
+        sim.converge()?;
+        sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+    });
+}
+
+#[test]
+fn disk_that_is_not_sticky_does_not_move_between_allocs_of_servers() {
+    for_seeds_in_cluster(20, |sim| {
+        for version in 0..2 {
+            let main = task("main").with("kill_after", &format!("{}s", version + 1));
+            let db = job("db", JobType::Service, [group("g", [main])]);
+            sim.at_servers(|servers| servers.register(&db, false));
+            sim.until(SOON, |sim| {
+                let starts = sim.world.starts_of("main");
+                starts == version + 1 && is_running_at_servers(sim, "db")
+            })?;
+        }
+        sim.expect_that(writers(sim) == 1, "an empty disk")?;
+        sim.converge()
     });
 }
 

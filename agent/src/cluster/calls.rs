@@ -13,19 +13,25 @@ use drover_core::model::node::NodeEvent;
 use drover_core::time::Span;
 use drover_rpc::error::{Error, ServerErrorKind};
 use drover_rpc::msgpack::Secret;
-use drover_rpc::types::query::{AllocGetAllocs, NodeGetClientAllocs};
+use drover_rpc::types::Request;
+use drover_rpc::types::query::{AllocGetAllocs, Allocations, NodeGetClientAllocs};
 use drover_rpc::types::registration::{
     NodeEmitEvents, NodeRegister, NodeUpdateReply, NodeUpdateStatus,
 };
 use drover_rpc::types::service::{ServiceRegistrationDeleteById, ServiceRegistrationUpsert};
 use drover_rpc::types::update::NodeUpdateAlloc;
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::time::{Instant, timeout_at};
 
 use super::{Cluster, node, placed, report, service};
 
 /// How long a call may take that does not wait for something to happen. The core gives up at its own deadlines; this
 /// is for what it gave up.
 pub(super) const USUAL: Duration = Duration::from_secs(30);
+
+/// How long a heartbeat may take: less than the core waits for it, so that the next one, a second or two later, goes to
+/// another server, before the node counts as lost.
+const BEAT: Duration = Duration::from_millis(6500);
 
 /// How many services are removed at once.
 const AT_ONCE: usize = 16;
@@ -98,7 +104,7 @@ impl Cluster {
             status: "ready".to_owned(),
             ..NodeUpdateStatus::default()
         };
-        let reply = self.0.client.call(&request, USUAL).await?;
+        let reply = self.0.client.call_or_leave(&request, BEAT).await?;
         Ok(Answer::Heartbeat(node_reply(reply)))
     }
 
@@ -136,6 +142,8 @@ impl Cluster {
         }))
     }
 
+    /// A reply that is too long, or of which something cannot be read, is asked for in halves, until it is known which
+    /// allocation makes it so. What came counts also where the rest does not come in time.
     async fn pull(
         &self,
         auth_token: Secret,
@@ -143,6 +151,47 @@ impl Cluster {
         newer_than: u64,
         wait: Span,
     ) -> Result<Answer, Error> {
+        let mut pulled = PulledAllocs {
+            index: u64::MAX,
+            ..PulledAllocs::default()
+        };
+        let until = Instant::now() + blocking(wait);
+        let mut pieces = vec![ids];
+        while let Some(ids) = pieces.pop() {
+            let piece = self.pull_piece(auth_token.clone(), ids, newer_than, wait);
+            let piece = timeout_at(until, piece).await;
+            let late = Error::Unavailable {
+                method: AllocGetAllocs::METHOD,
+                after: blocking(wait),
+                last: None,
+            };
+            match (piece.unwrap_or(Err(late)), ids) {
+                (Ok(reply), _) => {
+                    pulled.index = pulled.index.min(reply.index);
+                    let allocs = reply.allocs.iter().filter_map(placed::of);
+                    pulled.allocs.extend(allocs.map(Arc::new));
+                }
+                (Err(error @ Error::InvalidReply { .. }), [id]) => {
+                    pulled.unreadable.push((*id, error.to_string()));
+                }
+                (Err(Error::InvalidReply { .. }), [_, ..]) => {
+                    let (some, others) = ids.split_at(ids.len() / 2);
+                    pieces.extend([some, others]);
+                }
+                (Err(_), _) if !pulled.allocs.is_empty() || !pulled.unreadable.is_empty() => break,
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok(Answer::Pulled(pulled))
+    }
+
+    async fn pull_piece(
+        &self,
+        auth_token: Secret,
+        ids: &[AllocId],
+        newer_than: u64,
+        wait: Span,
+    ) -> Result<Allocations, Error> {
         let request = AllocGetAllocs {
             alloc_ids: ids.iter().map(ToString::to_string).collect(),
             allow_stale: true,
@@ -152,12 +201,8 @@ impl Cluster {
             region: self.region(),
             ..AllocGetAllocs::default()
         };
-        let reply = self.0.client.call(&request, blocking(wait)).await?;
-        let allocs = reply.allocs.iter().filter_map(placed::of).map(Arc::new);
-        Ok(Answer::Pulled(PulledAllocs {
-            index: reply.index,
-            allocs: allocs.collect(),
-        }))
+        let wait = blocking(wait);
+        self.0.client.call_and_stay(&request, wait).await
     }
 
     async fn report(

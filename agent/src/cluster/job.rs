@@ -11,13 +11,17 @@ use serde_json::Value as Json;
 
 use crate::admission::{admit, read_api_json};
 
-/// The job, with its defaults filled in and checked as one that is submitted here.
+/// The job with this group alone, with its defaults filled in and checked as one that is submitted here. What other
+/// groups ask for, and how many copies of this one there are in the whole cluster, is the business of other nodes.
 ///
 /// # Errors
 /// It cannot be read, or this node cannot run it.
-pub(super) fn of(job: &job::Job) -> Result<Arc<Job>, String> {
+pub(super) fn of(job: &job::Job, group: &str) -> Result<Arc<Job>, String> {
     let unreadable = |why: &dyn std::fmt::Display| format!("the job cannot be read: {why}");
     let mut json = serde_json::to_value(job).map_err(|error| unreadable(&error))?;
+    let Some(count) = keep_group(&mut json, group) else {
+        return Err(format!("the job has no group {group:?}"));
+    };
     tidy(&mut json);
     leave_claims_to_servers(&mut json);
     if let Some(fields) = json.as_object_mut() {
@@ -29,7 +33,10 @@ pub(super) fn of(job: &job::Job) -> Result<Arc<Job>, String> {
     }
     let bytes = serde_json::to_vec(&json).map_err(|error| unreadable(&error))?;
     let read = read_api_json(&bytes).map_err(|refused| unreadable(&refused.0.join("; ")))?;
-    let admitted = admit(read).map_err(|refused| refused.0.join("; "))?;
+    let mut admitted = admit(read).map_err(|refused| refused.0.join("; "))?;
+    for group in &mut admitted.job.task_groups {
+        group.count = Some(count);
+    }
     Ok(Arc::new(Job {
         // What only servers say of it.
         version: job.version,
@@ -40,6 +47,20 @@ pub(super) fn of(job: &job::Job) -> Result<Arc<Job>, String> {
         job_modify_index: job.job_modify_index,
         ..admitted.job
     }))
+}
+
+/// Leaves only this group, as if it had one copy, and nothing of what servers alone act on and of which a single node
+/// cannot do everything. How many copies it has; none if there is no such group.
+fn keep_group(json: &mut Json, name: &str) -> Option<i64> {
+    json.as_object_mut()?.remove("Multiregion");
+    let groups = json.get_mut("TaskGroups")?.as_array_mut()?;
+    groups.retain(|group| group.get("Name").and_then(Json::as_str) == Some(name));
+    let group = groups.first_mut()?.as_object_mut()?;
+    group.remove("Scaling");
+    if let Some(update) = group.get_mut("Update").and_then(Json::as_object_mut) {
+        update.remove("Canary");
+    }
+    group.insert("Count".to_owned(), 1.into())?.as_i64()
 }
 
 /// What else tokens say is the business of those who sign them.

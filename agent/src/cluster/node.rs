@@ -1,6 +1,7 @@
 //! The node as it registers, in the servers' form.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use drover_core::cluster::ClientNode;
 use drover_core::device::attribute::{Attribute, Fact};
@@ -8,9 +9,12 @@ use drover_core::device::group::Group;
 use drover_core::fingerprint;
 use drover_core::model::device::GroupId;
 use drover_core::model::processors::{self, Processors};
+use drover_core::scheduler::ports::host_network_attribute;
 use drover_rpc::msgpack::{Raw, Secret, Time};
 use drover_rpc::types::network::NetworkResource;
-use drover_rpc::types::node::{DriverInfo, HostVolume, Node, NodeResources, ReservedResources};
+use drover_rpc::types::node::{
+    DriverInfo, HostNetwork, HostVolume, Node, NodeResources, ReservedResources,
+};
 use drover_rpc::types::node_resources;
 use drover_rpc::types::node_resources::{
     Core, DeviceAttribute, DeviceLocality, LegacyCpu, NodeDevice, NodeDeviceGroup, NodeDisk,
@@ -18,16 +22,44 @@ use drover_rpc::types::node_resources::{
     ReservedNetworks, Topology,
 };
 
+use crate::config::address::reached_at;
+
 /// The network in which ports without a name of one are.
 const DEFAULT: &str = "default";
 
+/// The fact that says where the API is reached.
+const ADVERTISED: &str = "unique.advertise.address";
+
+/// What begins the modes of networks that programs of CNI make, which this agent does not run.
+const CNI: &str = "cni/";
+
+/// The mode of a network behind a bridge of the node.
+const BRIDGE: &str = "bridge";
+
+/// Servers place no group behind a bridge of a node that has not these plugins of CNI, by which Nomad's nodes make one.
+/// This agent makes it without them; what it does is what they do in this version.
+const BRIDGE_PLUGINS: [&str; 5] = ["bridge", "firewall", "host-local", "loopback", "portmap"];
+const BRIDGE_PLUGIN_VERSION: &str = "1.0.0";
+
 /// The node, whose API speaks TLS or not. Its status is the one before the first heartbeat.
 pub(super) fn of(node: &ClientNode, secret_id: Secret, tls: bool) -> Node {
+    let http_addr = reached_at(&node.http_addr, &node.address);
+    let mut attributes = node.attributes.clone();
+    if let Some(advertised) = attributes.get_mut(ADVERTISED) {
+        advertised.clone_from(&http_addr);
+    }
+    if node.network_modes.contains(BRIDGE) {
+        for plugin in BRIDGE_PLUGINS {
+            let version = attributes.entry(format!("plugins.cni.version.{plugin}"));
+            version.or_insert_with(|| BRIDGE_PLUGIN_VERSION.to_owned());
+        }
+    }
     Node {
-        attributes: node.attributes.clone(),
+        attributes,
         datacenter: node.datacenter.clone(),
         drivers: drivers(node),
-        http_addr: node.http_addr.clone(),
+        http_addr,
+        host_networks: host_networks(node),
         host_volumes: volumes(node),
         id: node.id.to_string(),
         links: node.links.clone(),
@@ -156,38 +188,89 @@ fn modes(node: &ClientNode) -> Vec<NetworkResource> {
         ip: node.address.clone(),
         ..NetworkResource::default()
     };
-    let others = node.network_modes.iter().map(|mode| NetworkResource {
+    let others = node.network_modes.iter();
+    let others = others.filter(|mode| !mode.starts_with(CNI));
+    let others = others.map(|mode| NetworkResource {
         mode: mode.clone(),
         ..NetworkResource::default()
     });
     std::iter::once(host).chain(others).collect()
 }
 
+/// The addresses that ports may name, by the names of their networks.
+fn named_addresses(node: &ClientNode) -> impl Iterator<Item = (&str, &str)> {
+    let beginning = host_network_attribute("");
+    let facts = node.attributes.iter();
+    let named = facts.filter_map(move |(name, ip)| Some((name.strip_prefix(&beginning)?, &**ip)));
+    named.filter(|(name, _)| !matches!(*name, "" | DEFAULT))
+}
+
+/// The networks that ports may name: the interface at which each is, and its addresses there.
+fn host_networks(node: &ClientNode) -> BTreeMap<String, HostNetwork> {
+    let network = |(name, ip): (&str, &str)| {
+        let found = node.networks.iter().find_map(|network| {
+            let address = network.addresses.iter().find(|it| it.ip == ip)?;
+            Some((network.device.clone(), cidr(address)))
+        });
+        let (interface, cidr) = found.unwrap_or_default();
+        let network = HostNetwork {
+            cidr,
+            interface,
+            name: name.to_owned(),
+            reserved_ports: ports(node, name),
+        };
+        (name.to_owned(), network)
+    };
+    named_addresses(node).map(network).collect()
+}
+
+/// The network of an address; empty if it is none.
+fn cidr(address: &fingerprint::Address) -> String {
+    let prefix = address.prefix;
+    // Where all bits are the network's none are left to be taken away.
+    let first = match address.ip.parse() {
+        Ok(IpAddr::V4(ip)) => {
+            let others = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            IpAddr::V4((u32::from(ip) & !others).into())
+        }
+        Ok(IpAddr::V6(ip)) => {
+            let others = u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            IpAddr::V6((u128::from(ip) & !others).into())
+        }
+        Err(_) => return String::new(),
+    };
+    format!("{first}/{prefix}")
+}
+
 /// The addresses at which ports can be, the node's own first.
 fn networks(node: &ClientNode) -> Vec<NodeNetwork> {
     let all = node.networks.iter();
     let mut networks: Vec<NodeNetwork> = all.map(|network| interface(node, network)).collect();
-    let has_default = networks
-        .iter()
-        .any(|network| network.addresses.iter().any(|it| it.alias == DEFAULT));
-    if !has_default {
-        let address = address(node, &node.address);
-        networks.insert(
-            0,
-            NodeNetwork {
-                addresses: vec![address],
-                mode: "host".to_owned(),
-                ..NodeNetwork::default()
-            },
-        );
-    }
+    let mut missing = vec![(DEFAULT, node.address.as_str())];
+    missing.extend(named_addresses(node));
+    let is_there = |alias: &str| {
+        let mut all = networks.iter().flat_map(|network| &network.addresses);
+        all.any(|it| it.alias == alias)
+    };
+    missing.retain(|(alias, _)| !is_there(alias));
+    // Of interfaces that nothing else is told of.
+    let elsewhere = missing.into_iter().map(|(alias, ip)| NodeNetwork {
+        addresses: vec![address(node, ip, alias)],
+        mode: "host".to_owned(),
+        ..NodeNetwork::default()
+    });
+    let elsewhere: Vec<NodeNetwork> = elsewhere.collect();
+    networks.splice(..0, elsewhere);
     networks
 }
 
 fn interface(node: &ClientNode, network: &fingerprint::Network) -> NodeNetwork {
-    let own = network.addresses.iter().filter(|it| it.ip == node.address);
+    let has = |ip: &str| network.addresses.iter().any(|it| it.ip == ip);
+    let own = (has(&node.address)).then(|| address(node, &node.address, DEFAULT));
+    let named = named_addresses(node).filter(|(_, ip)| has(ip));
+    let named = named.map(|(name, ip)| address(node, ip, name));
     NodeNetwork {
-        addresses: own.map(|it| address(node, &it.ip)).collect(),
+        addresses: own.into_iter().chain(named).collect(),
         device: network.device.clone(),
         mac_address: network.mac.clone(),
         mode: "host".to_owned(),
@@ -195,12 +278,12 @@ fn interface(node: &ClientNode, network: &fingerprint::Network) -> NodeNetwork {
     }
 }
 
-fn address(node: &ClientNode, ip: &str) -> NodeNetworkAddress {
+fn address(node: &ClientNode, ip: &str, alias: &str) -> NodeNetworkAddress {
     NodeNetworkAddress {
         address: ip.to_owned(),
-        alias: DEFAULT.to_owned(),
+        alias: alias.to_owned(),
         family: if ip.contains(':') { "ipv6" } else { "ipv4" }.to_owned(),
-        reserved_ports: ports(node, DEFAULT),
+        reserved_ports: ports(node, alias),
         ..NodeNetworkAddress::default()
     }
 }
@@ -281,4 +364,138 @@ fn ports(node: &ClientNode, network: &str) -> String {
 
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use drover_core::fingerprint::{Address, Network};
+
+    use super::*;
+
+    fn network(device: &str, ip: &str, prefix: u8) -> Network {
+        Network {
+            device: device.to_owned(),
+            addresses: vec![Address {
+                ip: ip.to_owned(),
+                prefix,
+            }],
+            ..Network::default()
+        }
+    }
+
+    /// A node at 10.0.0.9 with a second interface, of whose addresses two have names, and a third that nothing else is
+    /// told of.
+    fn node() -> ClientNode {
+        let facts = [
+            ("unique.network.host_network.private", "192.168.7.9"),
+            ("unique.network.host_network.same", "192.168.7.9"),
+            ("unique.network.host_network.v6", "fe80::9"),
+            ("unique.network.host_network.default", "192.168.7.9"),
+            (ADVERTISED, "0.0.0.0:4646"),
+        ];
+        let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut node = ClientNode {
+            address: "10.0.0.9".to_owned(),
+            http_addr: "0.0.0.0:4646".to_owned(),
+            attributes: facts.into(),
+            networks: vec![
+                network("eth0", "10.0.0.9", 8),
+                network("eth1", "192.168.7.9", 24),
+            ],
+            network_modes: ["bridge", "cni/mine"].map(str::to_owned).into(),
+            ..ClientNode::default()
+        };
+        let reserved = vec![(80, 80), (8500, 8600)];
+        node.reserved.ports.insert("private".to_owned(), reserved);
+        node
+    }
+
+    #[test]
+    fn address_of_host_network_has_its_name_as_alias() {
+        let shown = of(&node(), "secret".into(), false);
+        let networks = shown.node_resources.unwrap().node_networks;
+        let addresses = networks.iter().flat_map(|network| {
+            let addresses = network.addresses.iter();
+            addresses.map(|it| (&*network.device, &*it.alias, &*it.address))
+        });
+        assert_eq!(
+            addresses.collect::<Vec<_>>(),
+            [
+                ("", "v6", "fe80::9"),
+                ("eth0", "default", "10.0.0.9"),
+                ("eth1", "private", "192.168.7.9"),
+                ("eth1", "same", "192.168.7.9"),
+            ]
+        );
+        let private = &networks[2].addresses[0];
+        assert_eq!(private.reserved_ports, "80,8500-8600");
+        assert_eq!(networks[0].addresses[0].family, "ipv6");
+    }
+
+    #[test]
+    fn host_network_is_registered_with_where_it_is() {
+        let shown = of(&node(), "secret".into(), false).host_networks;
+        let names: Vec<&str> = shown.keys().map(String::as_str).collect();
+        assert_eq!(names, ["private", "same", "v6"]);
+        let private = HostNetwork {
+            cidr: "192.168.7.0/24".to_owned(),
+            interface: "eth1".to_owned(),
+            name: "private".to_owned(),
+            reserved_ports: "80,8500-8600".to_owned(),
+        };
+        assert_eq!(shown["private"], private);
+        assert_eq!(shown["v6"].interface, "");
+    }
+
+    #[test]
+    fn network_of_an_address_is_its_first_one() {
+        let cidr = |ip: &str, prefix| {
+            let ip = ip.to_owned();
+            cidr(&Address { ip, prefix })
+        };
+        assert_eq!(cidr("10.1.2.3", 8), "10.0.0.0/8");
+        assert_eq!(cidr("10.1.2.3", 32), "10.1.2.3/32");
+        assert_eq!(cidr("10.1.2.3", 0), "0.0.0.0/0");
+        assert_eq!(cidr("fd00:1::3", 64), "fd00:1::/64");
+        assert_eq!(cidr("none", 8), "");
+    }
+
+    #[test]
+    fn api_at_every_address_is_registered_at_that_of_the_node() {
+        let shown = of(&node(), "secret".into(), false);
+        assert_eq!(shown.http_addr, "10.0.0.9:4646");
+        assert_eq!(shown.attributes[ADVERTISED], "10.0.0.9:4646");
+        let local = ClientNode {
+            http_addr: "127.0.0.1:4646".to_owned(),
+            ..node()
+        };
+        let shown = of(&local, "secret".into(), false);
+        assert_eq!(
+            shown.http_addr, "127.0.0.1:4646",
+            "nobody listens elsewhere"
+        );
+    }
+
+    #[test]
+    fn node_with_bridge_has_what_servers_ask_for_behind_one() {
+        let versions = |node: &ClientNode| {
+            let shown = of(node, "secret".into(), false);
+            let all = shown.attributes.into_iter();
+            all.filter(|(name, _)| name.starts_with("plugins.cni.version."))
+                .count()
+        };
+        assert_eq!(versions(&node()), 5);
+        let none = ClientNode {
+            network_modes: ["host".to_owned()].into(),
+            ..node()
+        };
+        assert_eq!(versions(&none), 0);
+    }
+
+    #[test]
+    fn network_that_this_agent_does_not_make_is_not_offered() {
+        let modes = modes(&node());
+        let modes: Vec<&str> = modes.iter().map(|it| it.mode.as_str()).collect();
+        assert_eq!(modes, ["host", "bridge"]);
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn of(alloc: &Allocation) -> Option<PlacedAlloc> {
         modify_index: alloc.alloc_modify_index,
         name: alloc.name.as_str().into(),
         job: match &alloc.job {
-            Some(job) => job::of(job),
+            Some(job) => job::of(job, &alloc.task_group),
             None => Err("the servers sent no job with it".to_owned()),
         },
         group: alloc.task_group.as_str().into(),

@@ -8,12 +8,28 @@ use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::processors::{Core, Processors};
 use drover_rpc::msgpack::{decode, end_of};
+use drover_rpc::types::allocation::Allocation;
 use drover_rpc::types::query::Allocations;
 
 use super::{node, placed, report, service};
 
-/// The allocations of a recording, in which each reply follows its header.
 fn recorded() -> Vec<PlacedAlloc> {
+    replied().iter().map(|it| placed::of(it).unwrap()).collect()
+}
+
+/// One whose job servers sent with it.
+fn recorded_with_groups() -> Allocation {
+    let mut all = replied().into_iter();
+    let has_groups = |it: &Allocation| {
+        it.job
+            .as_ref()
+            .is_some_and(|job| !job.task_groups.is_empty())
+    };
+    all.find(has_groups).unwrap()
+}
+
+/// The allocations of a recording, in which each reply follows its header.
+fn replied() -> Vec<Allocation> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../rpc/tests/recorded/Alloc.GetAllocs.reply.msgpack");
     let bytes = fs::read(path).unwrap();
@@ -24,8 +40,7 @@ fn recorded() -> Vec<PlacedAlloc> {
         rest = more;
     }
     let replies = objects.chunks(2).map(|call| decode::<Allocations>(call[1]));
-    let allocs = replies.flat_map(|reply| reply.unwrap().allocs);
-    allocs.map(|alloc| placed::of(&alloc).unwrap()).collect()
+    replies.flat_map(|reply| reply.unwrap().allocs).collect()
 }
 
 #[test]
@@ -49,6 +64,30 @@ fn recorded_allocations_have_jobs_that_this_node_can_run() {
         });
         assert_eq!(labels, asked.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn job_is_admitted_for_the_group_that_is_placed_here_whatever_others_need() {
+    let mut alloc = recorded_with_groups();
+    let job = alloc.job.as_mut().unwrap();
+    let mut elsewhere = job.task_groups[0].clone();
+    elsewhere.name = "elsewhere".to_owned();
+    elsewhere.tasks[0].kind = "connect-proxy:web".to_owned();
+    job.task_groups.insert(0, elsewhere);
+    // So many there may be in a cluster, and not on one node.
+    job.task_groups[1].count = 50_000;
+    let placed = placed::of(&alloc).unwrap();
+    let job = placed.job.unwrap();
+    let names: Vec<&str> = job.task_groups.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, [alloc.task_group.as_str()]);
+    assert_eq!(job.task_groups[0].wanted(), 50_000);
+
+    alloc.task_group = "elsewhere".to_owned();
+    let why = placed::of(&alloc).unwrap().job.unwrap_err();
+    assert!(why.contains("connect"), "{why}");
+    alloc.task_group = "nowhere".to_owned();
+    let why = placed::of(&alloc).unwrap().job.unwrap_err();
+    assert_eq!(why, "the job has no group \"nowhere\"");
 }
 
 #[test]

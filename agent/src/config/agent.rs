@@ -3,7 +3,7 @@
 //!
 //! ```hcl
 //! bind_addr  = "127.0.0.1"          # where the HTTP API listens; ports says at which port
-//! ports { http = 4646 }
+//! ports { http = 4646 }             # and addresses and advertise what else: see `address`
 //! data_dir   = "/var/lib/drover"
 //! name       = "node-1"
 //! datacenter = "dc1"
@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use drover_core::model::variable::check_namespace;
 use hcl_edit::structure::Block;
 
+use super::address::{address, with_port};
 use super::literal::{Fields, fields};
 use super::unknown;
 
@@ -41,13 +42,12 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// Blocks of Nomad at the top of a file that have no effect here.
-const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
-    "addresses",
-    "advertise",
+pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
     "audit",
     "autopilot",
     "consul",
     "eventlog",
+    "http_api_response_headers",
     "keyring",
     "reporting",
     "rpc",
@@ -62,8 +62,12 @@ const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 /// What the file says of the agent itself; what it leaves open is the command line's, or a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// The address at which the HTTP API listens.
+    /// The address at which the agent listens.
     pub bind_addr: Option<String>,
+    /// The address at which the HTTP API listens, if it is another.
+    pub http_address: Option<String>,
+    /// Where others reach it, if that is elsewhere; with or without a port.
+    pub advertised_http: Option<String>,
     /// Its port.
     pub http_port: Option<u16>,
     /// The agent's own directory.
@@ -90,11 +94,21 @@ impl AgentConfig {
         if let Some(given) = given {
             return given.to_owned();
         }
-        let addr = self.bind_addr.as_deref().unwrap_or("127.0.0.1");
+        let own = self.http_address.as_deref();
+        let addr = own.or(self.bind_addr.as_deref()).unwrap_or("127.0.0.1");
         let port = self.http_port.unwrap_or(4646);
         match addr.contains(':') && !addr.starts_with('[') {
             true => format!("[{addr}]:{port}"),
             false => format!("{addr}:{port}"),
+        }
+    }
+
+    /// Where others reach the API that listens at this address.
+    pub fn advertised(&self, listening: &str) -> String {
+        let port = listening.rsplit_once(':').map_or("4646", |(_, port)| port);
+        match &self.advertised_http {
+            None => listening.to_owned(),
+            Some(address) => with_port(address, port),
         }
     }
 }
@@ -102,7 +116,9 @@ impl AgentConfig {
 /// Reads what stands at the top of the file, except for blocks. What has no effect is noted.
 pub(super) fn agent(top: &mut Fields, ignored: &mut Vec<String>) -> Result<AgentConfig, String> {
     let config = AgentConfig {
-        bind_addr: top.text("bind_addr")?,
+        bind_addr: address(top, "bind_addr")?,
+        http_address: None,
+        advertised_http: None,
         http_port: None,
         data_dir: top.text("data_dir")?.map(PathBuf::from),
         root_key_file: top.text("root_key_file")?.map(PathBuf::from),
@@ -201,9 +217,9 @@ mod tests {
 
     #[test]
     fn nomad_configuration_is_read() {
-        let text = USUAL.replace("\"a.b\" = \"c\"", "zone = \"z\"");
-        let config = parse(&text).unwrap();
+        let config = parse(USUAL).unwrap();
         assert_eq!(config.agent.http(None), "127.0.0.1:5646");
+        assert_eq!(config.agent.advertised("127.0.0.1:5646"), "10.0.0.1:5646");
         assert_eq!(config.agent.http(Some("[::1]:1")), "[::1]:1");
         assert_eq!(config.agent.name.as_deref(), Some("node-7"));
         assert_eq!(config.agent.datacenter.as_deref(), Some("dc9"));
@@ -212,6 +228,7 @@ mod tests {
         assert_eq!(config.client.node.class, "large");
         assert_eq!(config.client.node.pool.as_deref(), Some("gpus"));
         assert_eq!(config.client.node.meta["rack"], "r1");
+        assert_eq!(config.client.node.meta["a.b"], "c");
         assert_eq!(config.client.node.reserved.cores.len(), 2);
         assert_eq!(config.client.node.reserved.mhz, 500);
         assert_eq!(config.client.node.reserved_ports[""], [(22, 22)]);
@@ -222,7 +239,6 @@ mod tests {
         assert_eq!(config.client.node.host_volumes["data"].path, "/srv/data");
         let ignored = [
             "leave_on_terminate",
-            "advertise",
             "ui",
             "client.servers",
             "server.bootstrap_expect",

@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! [`super::node`] says what else there is in it.
+//! Options may be a block, too. [`super::node`] and [`super::machine`] say what else there is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ use hcl_edit::structure::Block;
 
 use super::artifact::artifact;
 use super::gc::{GcConfig, gc};
-use super::literal::fields;
+use super::literal::{as_settings, body, fields};
 use super::node::{self, NodeConfig};
 use super::{label, unknown};
 
@@ -48,11 +48,46 @@ const DRIVERS_ELSEWHERE: &[&str] = &["docker", "java", "qemu"];
 /// The drivers of this agent.
 pub(super) const DRIVERS: &[&str] = &["raw_exec", "exec", "docker", "mock_driver", "mock"];
 
-/// What is said where options are a block, which has no room for names with dots.
-pub(super) const OPTIONS: &str = "options are written as options = { … }";
+/// The option by which older files switch `raw_exec` on or off.
+const RAW_EXEC_ENABLE: &str = "driver.raw_exec.enable";
 
-/// The same where the host's part of roots is one: its names are paths.
-pub(super) const CHROOT_ENV: &str = "chroot_env is written as chroot_env = { … }";
+/// Options of Nomad that have no effect here.
+const OPTIONS_WITHOUT_EFFECT: &[&str] = &[
+    "docker.auth.config",
+    "docker.auth.helper",
+    "docker.caps.allowlist",
+    "docker.caps.whitelist",
+    "docker.cleanup.container",
+    "docker.cleanup.image",
+    "docker.cleanup.image.delay",
+    "docker.endpoint",
+    "docker.nvidia_runtime",
+    "docker.privileged.enabled",
+    "docker.tls.ca",
+    "docker.tls.cert",
+    "docker.tls.key",
+    "docker.volumes.enabled",
+    "docker.volumes.selinuxlabel",
+    "driver.raw_exec.no_cgroups",
+    "fingerprint.network.disallow_link_local",
+    "user.blacklist",
+    "user.checked_drivers",
+    "user.denylist",
+];
+
+/// Blocks that are read here.
+const BLOCKS: &[&str] = &[
+    "artifact",
+    "chroot_env",
+    "fingerprint",
+    "host_network",
+    "host_volume",
+    "meta",
+    "options",
+    "overcommit",
+    "reserved",
+    "server_join",
+];
 
 /// What is wanted of this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +108,8 @@ pub struct ClientConfig {
     pub artifact: Settings,
     /// What of the host isolated tasks see, if it is said.
     pub chroot: Option<Vec<HostPart>>,
+    /// Whether options switch `raw_exec` on or off.
+    pub(super) raw_exec: Option<bool>,
     /// What is said of the node itself.
     pub node: NodeConfig,
     /// What is given and has no effect here.
@@ -117,7 +154,7 @@ impl ClientConfig {
 /// Reads a block.
 pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut given = fields(&block.body)?;
-    let mut options = given.text_map("options")?;
+    let mut options = given.settings("options")?;
     let gc = gc(&mut given)?;
     let consul_services = given.flag("consul_services")?.unwrap_or(false);
     let chroot = super::exec::parts(&given.text_map("chroot_env")?)?;
@@ -127,25 +164,14 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         ignored.push(format!("client.{name}"));
     }
     given.nothing_else("client")?;
-    let (allow, deny) = two_lists(&mut options, "env")?;
     let mut config = ClientConfig {
-        env: HostEnvRules { allow, deny },
-        probes: lists(&mut options, "fingerprint")?,
-        drivers: lists(&mut options, "driver")?,
-        clouds: BTreeSet::new(),
         gc,
         consul_services,
-        artifact: Settings::default(),
         chroot,
         node,
         ignored,
+        ..ClientConfig::default()
     };
-    if let Some(name) = options.keys().next() {
-        let known = ["fingerprint", "driver", "env"];
-        let known = known.map(|about| [format!("{about}.allowlist"), format!("{about}.denylist")]);
-        let known: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
-        return Err(format!("client: {}", unknown("option", name, &known)));
-    }
     let mut bounded = false;
     for inner in block.body.blocks() {
         match inner.ident.as_str() {
@@ -153,31 +179,64 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
                 return Err("client: artifact is given twice".to_owned());
             }
             "artifact" => config.artifact = artifact(inner)?,
-            "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
-            "options" => return Err(format!("client: {OPTIONS}")),
+            "fingerprint" => drop(config.clouds.insert(cloud(inner, &mut config.ignored)?)),
+            "options" => options.extend(as_settings("options", body(&inner.body)?)?),
             // An empty one asks for the usual parts.
             "chroot_env" if inner.body.is_empty() => {}
-            "chroot_env" => return Err(format!("client: {CHROOT_ENV}")),
             _ if config.node.block(inner, &mut config.ignored)? => {}
             other => {
-                let known = [
-                    "artifact",
-                    "fingerprint",
-                    "host_network",
-                    "host_volume",
-                    "meta",
-                    "options",
-                    "overcommit",
-                    "reserved",
-                ];
+                let known = [BLOCKS, node::BLOCKS_WITHOUT_EFFECT].concat();
                 let why = unknown("block", other, &known);
                 return Err(format!("client: {why}"));
             }
         }
     }
-    let known: Vec<&str> = PROBES.iter().map(|probe| probe.name).collect();
-    all_known("probe", config.probes.names(), &known, PROBES_ELSEWHERE)?;
+    config.node.check_discovery(&mut config.ignored)?;
+    config.options(options)?;
     Ok(config)
+}
+
+impl ClientConfig {
+    /// Reads the options.
+    fn options(&mut self, mut options: BTreeMap<String, String>) -> Result<(), String> {
+        let (allow, deny) = two_lists(&mut options, "env")?;
+        self.env = HostEnvRules { allow, deny };
+        self.probes = lists(&mut options, "fingerprint")?;
+        self.drivers = lists(&mut options, "driver")?;
+        if let Some(text) = options.remove(RAW_EXEC_ENABLE) {
+            self.raw_exec = Some(switch(RAW_EXEC_ENABLE, &text)?);
+        }
+        for name in OPTIONS_WITHOUT_EFFECT {
+            if options.remove(*name).is_some() {
+                self.ignored.push(format!("client.options.{name}"));
+            }
+        }
+        if let Some(name) = options.keys().next() {
+            let lists = ["fingerprint", "driver", "env"];
+            let lists =
+                lists.map(|about| ["allowlist", "denylist"].map(|it| format!("{about}.{it}")));
+            let lists = lists.iter().flatten().map(String::as_str);
+            let known: Vec<&str> = lists
+                .chain([RAW_EXEC_ENABLE])
+                .chain(OPTIONS_WITHOUT_EFFECT.iter().copied())
+                .collect();
+            return Err(format!("client: {}", unknown("option", name, &known)));
+        }
+        let known: Vec<&str> = PROBES.iter().map(|probe| probe.name).collect();
+        all_known("probe", self.probes.names(), &known, PROBES_ELSEWHERE)
+    }
+}
+
+/// Whether an option switches something on.
+fn switch(name: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
+        _ => Err(format!(
+            "client: options: {name}: true or false is needed, not {}",
+            quote(text)
+        )),
+    }
 }
 
 fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<Allowed, String> {
@@ -230,26 +289,20 @@ fn all_known<'a>(
     }
 }
 
-/// The cloud that is to be asked.
-fn cloud(block: &Block) -> Result<String, String> {
+/// The cloud that is to be asked. How often Nomad tries that, and whether it stops without an answer, has no effect: a
+/// probe that fails never stops the agent, and is asked again after a pause that grows.
+fn cloud(block: &Block, ignored: &mut Vec<String>) -> Result<String, String> {
     let name = label(block)?;
-    let about = format!("fingerprint {}", quote(name));
+    let about = format!("client: fingerprint {}", quote(name));
     let clouds = PROBES.iter().filter(|probe| probe.off_unless_enabled);
     let clouds: Vec<&str> = clouds.map(|probe| probe.name).collect();
     if !clouds.contains(&name) {
         return Err(format!("client: {}", unknown("cloud", name, &clouds)));
     }
-    let mut names = block
-        .body
-        .attributes()
-        .map(|attribute| attribute.key.as_str());
-    if let Some(setting) = names.next() {
-        return Err(format!(
-            "{about}: {} is not supported: a probe that fails never stops the agent, and is asked \
-             again after a pause that grows",
-            quote(setting)
-        ));
-    }
+    let mut given = fields(&block.body)?;
+    let without_effect = given.ignore(&["exit_on_failure", "retry_attempts", "retry_interval"]);
+    ignored.extend((without_effect.iter()).map(|it| format!("client.fingerprint.{name}.{it}")));
+    given.nothing_else(&about)?;
     match block.body.blocks().next() {
         None => Ok(name.to_owned()),
         Some(inner) => Err(format!(
@@ -311,6 +364,51 @@ mod tests {
     }
 
     #[test]
+    fn options_may_be_a_block_and_those_without_effect_are_named() {
+        let text = r#"
+            client {
+              options {
+                "driver.denylist"           = "mock"
+                "docker.cleanup.image"      = false
+                "user.denylist"             = "root"
+              }
+              chroot_env {
+                "/srv/tools" = "/tools"
+              }
+              meta {
+                rack       = "r1"
+                "rack.row" = 7
+              }
+              fingerprint "env_aws" {
+                retry_interval  = "5m"
+                exit_on_failure = true
+              }
+            }
+            http_api_response_headers {
+              "Access-Control-Allow-Origin" = "*"
+            }
+            "#;
+        let config = parse(text).unwrap();
+        let drivers: Vec<&str> = config
+            .client
+            .denied_drivers()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(drivers, ["mock"]);
+        assert_eq!(config.exec.settings.parts.len(), 1);
+        assert_eq!(config.client.node.meta["rack"], "r1");
+        assert_eq!(config.client.node.meta["rack.row"], "7");
+        let expected = [
+            "client.fingerprint.env_aws.exit_on_failure",
+            "client.fingerprint.env_aws.retry_interval",
+            "client.options.docker.cleanup.image",
+            "client.options.user.denylist",
+            "http_api_response_headers",
+        ];
+        assert_eq!(config.ignored, expected);
+    }
+
+    #[test]
     fn invalid_setting_error_names_valid_form() {
         let options = |text: &str| format!("client {{ options = {{ {text} }} }}");
         for (text, expected) in [
@@ -339,12 +437,20 @@ mod tests {
                 "did you mean env_aws?",
             ),
             (
-                "client {\n fingerprint \"env_aws\" { exit_on_failure = true }\n}".to_owned(),
-                "never stops the agent",
+                "client {\n fingerprint \"env_aws\" { retry_attempt = 3 }\n}".to_owned(),
+                "did you mean retry_attempts?",
             ),
             (
-                "client {\n options {\n \"driver.denylist\" = \"mock\"\n }\n}".to_owned(),
-                "options = { … }",
+                options("\"driver.raw_exec.enable\" = \"on\""),
+                "true or false is needed",
+            ),
+            (
+                "client {\n reservd {}\n}".to_owned(),
+                "did you mean reserved?",
+            ),
+            (
+                "client {\n templat {}\n}".to_owned(),
+                "did you mean template?",
             ),
         ] {
             let why = parse(&text).unwrap_err();

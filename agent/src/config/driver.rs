@@ -1,6 +1,7 @@
 //! The configuration of drivers that are built in: `plugin "raw_exec" { config { enabled = false }
-//! }`. In Nomad raw_exec is off until this switches it on. Here it is on, except where the API needs tokens: a task of
-//! it may do everything on the machine, and so might whoever may run a job.
+//! }`. In Nomad raw_exec is off until this switches it on, or an option of the block `client` as in its older files.
+//! Here it is on, except where the API needs tokens: a task of it may do everything on the machine, and so might
+//! whoever may run a job.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +14,65 @@ use super::literal::of_map;
 /// The driver whose tasks are kept apart from nothing.
 const RAW_EXEC: &str = "raw_exec";
 
-/// Takes the blocks of drivers that are built in out of those of programs. Returns the drivers that
-/// are switched off, with why.
-pub(super) fn disabled(
+/// Settings of the driver in Nomad that have no effect here.
+const WITHOUT_EFFECT: &[&str] = &[
+    "denied_envvars",
+    "denied_host_gids",
+    "denied_host_uids",
+    "no_cgroups",
+];
+
+/// Drivers that are built into Nomad, and that this agent does not have.
+const ELSEWHERE: [&str; 2] = ["java", "qemu"];
+
+/// What is said of drivers that are built in.
+#[derive(Debug, Default)]
+pub(super) struct BuiltIn {
+    /// Those that are switched off, with why.
+    pub(super) disabled: BTreeMap<String, String>,
+    /// What is given and has no effect here.
+    pub(super) ignored: Vec<String>,
+}
+
+/// Takes the blocks of drivers that are built in out of those of programs. `option` is what the block `client` says of
+/// `raw_exec`.
+pub(super) fn built_in(
     plugins: &mut Vec<PluginConfig>,
     needs_tokens: bool,
-) -> Result<BTreeMap<String, String>, String> {
-    let is_built_in = |plugin: &mut PluginConfig| DRIVERS.contains(&plugin.file.as_str());
-    let mut disabled = BTreeMap::new();
-    if needs_tokens {
-        let words = format!(
-            "off, since acl is on; plugin \"{RAW_EXEC}\" {{ config {{ enabled = true }} }} enables it"
-        );
-        disabled.insert(RAW_EXEC.to_owned(), words);
+    option: Option<bool>,
+) -> Result<BuiltIn, String> {
+    let mut found = BuiltIn::default();
+    match option {
+        Some(true) => {}
+        Some(false) => {
+            let words = "options of the block client have driver.raw_exec.enable = false";
+            let off = (RAW_EXEC.to_owned(), words.to_owned());
+            found.disabled.extend([off]);
+        }
+        None if needs_tokens => {
+            let words = format!(
+                "off, since acl is on; plugin \"{RAW_EXEC}\" {{ config {{ enabled = true }} }} enables it"
+            );
+            found.disabled.insert(RAW_EXEC.to_owned(), words);
+        }
+        None => {}
     }
+    let is_elsewhere = |plugin: &mut PluginConfig| ELSEWHERE.contains(&plugin.file.as_str());
+    for plugin in plugins.extract_if(.., is_elsewhere) {
+        found.ignored.push(format!("plugin.{}", plugin.file));
+    }
+    let is_built_in = |plugin: &mut PluginConfig| DRIVERS.contains(&plugin.file.as_str());
     for plugin in plugins.extract_if(.., is_built_in) {
         let name = plugin.file.clone();
-        let enabled = is_enabled(plugin, !disabled.contains_key(&name));
+        let otherwise = !found.disabled.contains_key(&name);
+        let enabled = is_enabled(plugin, otherwise, &mut found.ignored);
         if enabled.map_err(|why| format!("plugin {}: {why}", quote(&name)))? {
-            disabled.remove(&name);
-        } else {
-            disabled.extend([off(&name)]);
+            found.disabled.remove(&name);
+        } else if otherwise {
+            found.disabled.extend([off(&name)]);
         }
     }
-    Ok(disabled)
+    Ok(found)
 }
 
 /// A driver whose own block switches it off.
@@ -45,12 +81,20 @@ pub(super) fn off(name: &str) -> (String, String) {
     (name.to_owned(), words)
 }
 
-fn is_enabled(plugin: PluginConfig, otherwise: bool) -> Result<bool, String> {
+fn is_enabled(
+    plugin: PluginConfig,
+    otherwise: bool,
+    ignored: &mut Vec<String>,
+) -> Result<bool, String> {
     if !plugin.args.is_empty() {
         return Err("it is built in and takes no arguments".to_owned());
     }
     let mut given = of_map(plugin.config);
     let enabled = given.flag("enabled")?.unwrap_or(otherwise);
+    if plugin.file == RAW_EXEC {
+        let names = given.ignore(WITHOUT_EFFECT).into_iter();
+        ignored.extend(names.map(|name| format!("plugin.{RAW_EXEC}.{name}")));
+    }
     given.nothing_else("config")?;
     Ok(enabled)
 }
@@ -87,6 +131,33 @@ mod tests {
         assert_eq!(denied("plugin \"raw_exec\" {}"), ["raw_exec"]);
         let on = "plugin \"raw_exec\" {\n config {\n enabled = true\n}\n}";
         assert!(denied(on).is_empty());
+    }
+
+    #[test]
+    fn option_of_older_files_switches_raw_exec_unless_its_block_does() {
+        let denied = |value: &str, more: &str| {
+            let options = format!("options {{\n \"driver.raw_exec.enable\" = {value}\n}}");
+            let config = parse(&format!("client {{\n{options}\n}}\n{more}")).unwrap();
+            let denied = config.client.denied_drivers();
+            denied.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let on = "plugin \"raw_exec\" {\n config {\n enabled = true\n}\n}";
+        assert_eq!(denied("\"0\"", ""), ["raw_exec"]);
+        assert!(denied("\"0\"", on).is_empty());
+        assert!(denied("\"1\"", "acl {\n enabled = true\n}").is_empty());
+        assert!(denied("true", "").is_empty());
+    }
+
+    #[test]
+    fn what_only_nomad_has_of_drivers_has_no_effect_and_is_named() {
+        let text =
+            "plugin \"java\" {}\nplugin \"raw_exec\" {\n config {\n denied_host_uids = \"0\"\n}\n}";
+        let config = parse(text).unwrap();
+        assert_eq!(
+            config.ignored,
+            ["plugin.java", "plugin.raw_exec.denied_host_uids"]
+        );
+        assert!(config.plugins.is_empty());
     }
 
     #[test]

@@ -59,6 +59,9 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
+            // As Nomad's older files have it.
+            Some(Value::String(text)) if text == "true" => Ok(Some(true)),
+            Some(Value::String(text)) if text == "false" => Ok(Some(false)),
             Some(other) => Err(format!(
                 "{name}: true or false is needed, not {}",
                 other.kind()
@@ -70,10 +73,13 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Int(number)) => Ok(Some(number)),
-            Some(other) => Err(format!(
-                "{name}: a whole number is needed, not {}",
-                other.kind()
-            )),
+            Some(other) => match written(&other) {
+                Some(number) => Ok(Some(number)),
+                None => Err(format!(
+                    "{name}: a whole number is needed, not {}",
+                    other.kind()
+                )),
+            },
         }
     }
 
@@ -94,6 +100,18 @@ impl Fields {
             Some(Value::Map(map)) => (map.into_iter())
                 .map(|(key, value)| Ok((key, text(name, value)?)))
                 .collect(),
+            Some(other) => Err(format!("{name}: a map is needed, not {}", other.kind())),
+        }
+    }
+
+    /// A map of settings that are texts, whether they are written as such or as numbers or flags.
+    pub(super) fn settings(
+        &mut self,
+        name: &'static str,
+    ) -> Result<BTreeMap<String, String>, String> {
+        match self.take(name) {
+            None => Ok(BTreeMap::new()),
+            Some(Value::Map(map)) => as_settings(name, map),
             Some(other) => Err(format!("{name}: a map is needed, not {}", other.kind())),
         }
     }
@@ -151,6 +169,32 @@ impl Fields {
             )),
         }
     }
+}
+
+/// The number that a text is.
+fn written(value: &Value) -> Option<i64> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The values of a map as texts, whether they are written as such or as numbers or flags.
+pub(super) fn as_settings(
+    about: &str,
+    map: BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, String>, String> {
+    let text = |(key, value): (String, Value)| match value {
+        Value::String(text) => Ok((key, text)),
+        Value::Int(number) => Ok((key, number.to_string())),
+        Value::Bool(value) => Ok((key, value.to_string())),
+        other => Err(format!(
+            "{about}: {}: a string is needed, not {}",
+            quote(&key),
+            other.kind()
+        )),
+    };
+    map.into_iter().map(text).collect()
 }
 
 fn text(name: &str, value: Value) -> Result<String, String> {

@@ -30,9 +30,10 @@
 //! }
 //! ```
 //!
-//! [`acl`], [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`node`], [`notify`], [`server`], [`telemetry`] and [`tls`] say what else there is.
+//! [`acl`], [`address`], [`agent`], [`client`], [`docker`], [`exec`], [`limits`], [`log_forward`], [`machine`], [`node`], [`notify`], [`server`], [`telemetry`] and [`tls`] say what else there is.
 
 pub mod acl;
+pub(crate) mod address;
 pub mod agent;
 mod artifact;
 pub mod client;
@@ -44,14 +45,18 @@ pub mod host_volume;
 pub mod limits;
 pub(crate) mod literal;
 pub mod log_forward;
+pub mod machine;
 pub mod node;
 pub mod notify;
 mod nvidia;
 mod place;
+mod quoted;
 mod reading;
 pub mod server;
 pub mod telemetry;
 pub mod tls;
+#[cfg(test)]
+mod whole_tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,6 +89,8 @@ use tls::TlsConfig;
 /// What a file may have, besides blocks of Nomad that have no effect.
 const BLOCKS: &[&str] = &[
     "acl",
+    "addresses",
+    "advertise",
     "client",
     "device",
     "limits",
@@ -160,6 +167,44 @@ impl Default for FileConfig {
     }
 }
 
+impl FileConfig {
+    /// Takes the blocks of what is built in out of those of plugins that are programs.
+    fn take_built_in(&mut self, needs_tokens: bool) -> Result<(), String> {
+        let plugins = &mut self.plugins;
+        let mut names: Vec<&str> = plugins.iter().map(|plugin| plugin.file.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("plugin {} is there twice", quote(pair[0])));
+        }
+        if let Some(at) = plugins.iter().position(|it| it.file == NVIDIA) {
+            self.nvidia = nvidia::settings(plugins.remove(at))
+                .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
+        }
+        if let Some(at) = plugins.iter().position(|it| it.file == EXEC) {
+            self.exec = exec::config(plugins.remove(at))
+                .map_err(|why| format!("plugin {}: {why}", quote(EXEC)))?;
+        }
+        if let Some(at) = plugins.iter().position(|it| it.file == DOCKER) {
+            self.docker = docker::config(plugins.remove(at))
+                .map_err(|why| format!("plugin {}: {why}", quote(DOCKER)))?;
+        }
+        if let Some(parts) = self.client.chroot.take() {
+            self.exec.settings.parts = parts;
+        }
+        let built_in = driver::built_in(plugins, needs_tokens, self.client.raw_exec)?;
+        self.ignored.extend(built_in.ignored);
+        let mut disabled = built_in.disabled;
+        let own = [(EXEC, self.exec.enabled), (DOCKER, self.docker.enabled)];
+        disabled.extend(
+            own.iter()
+                .filter(|(_, on)| !on)
+                .map(|(name, _)| driver::off(name)),
+        );
+        self.client.drivers.disabled = disabled;
+        self.client.check_drivers(!self.plugins.is_empty())
+    }
+}
+
 /// Reads a configuration file.
 ///
 /// # Errors
@@ -181,18 +226,11 @@ pub fn read(path: &Path) -> Result<FileConfig, String> {
 /// # Errors
 /// See [`read`].
 pub fn parse(text: &str) -> Result<FileConfig, String> {
-    let body: Body = text.parse().map_err(|error| {
-        let hint = if text.contains("chroot_env {") {
-            format!("\n{}", client::CHROOT_ENV)
-        } else if text.contains("options {") {
-            format!("\n{}", client::OPTIONS)
-        } else {
-            String::new()
-        };
-        format!("{error}{hint}")
-    })?;
+    let text = &*quoted::as_maps(text);
+    let body = text.parse::<Body>().map_err(|error| error.to_string())?;
     let mut config = FileConfig::default();
     let (mut client, mut server, mut telemetry, mut ports) = (None, None, None, None);
+    let (mut addresses, mut advertise) = (None, None);
     let (mut limits, mut tls, mut acl) = (None, None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
@@ -210,6 +248,8 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             }
             "notify" => notify::target(&mut config.notify, block, &Places(text))?,
             "ports" => once(&mut ports, block, agent::ports)?,
+            "addresses" => once(&mut addresses, block, address::named)?,
+            "advertise" => once(&mut advertise, block, address::named)?,
             "limits" => once(&mut limits, block, limits::limits)?,
             "tls" => once(&mut tls, block, tls::tls)?,
             "acl" => once(&mut acl, block, acl::acl)?,
@@ -218,46 +258,20 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             }
             other => {
                 let at = Places(text).of(block);
-                return Err(format!("{at}{}", unknown("block", other, BLOCKS)));
+                let known = [BLOCKS, agent::BLOCKS_WITHOUT_EFFECT].concat();
+                return Err(format!("{at}{}", unknown("block", other, &known)));
             }
         }
     }
-    let mut names: Vec<&str> = config
-        .plugins
-        .iter()
-        .map(|plugin| plugin.file.as_str())
-        .collect();
-    names.sort_unstable();
-    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("plugin {} is there twice", quote(pair[0])));
-    }
-    if let Some(at) = config.plugins.iter().position(|it| it.file == NVIDIA) {
-        config.nvidia = nvidia::settings(config.plugins.remove(at))
-            .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
-    }
     config.client = client.unwrap_or_default();
-    if let Some(at) = config.plugins.iter().position(|it| it.file == EXEC) {
-        config.exec = exec::config(config.plugins.remove(at))
-            .map_err(|why| format!("plugin {}: {why}", quote(EXEC)))?;
-    }
-    if let Some(at) = config.plugins.iter().position(|it| it.file == DOCKER) {
-        config.docker = docker::config(config.plugins.remove(at))
-            .map_err(|why| format!("plugin {}: {why}", quote(DOCKER)))?;
-    }
-    if let Some(parts) = config.client.chroot.take() {
-        config.exec.settings.parts = parts;
-    }
     let needs_tokens = acl.as_ref().is_some_and(|acl| acl.enabled == Some(true));
-    let mut disabled = driver::disabled(&mut config.plugins, needs_tokens)?;
-    let own = [(EXEC, config.exec.enabled), (DOCKER, config.docker.enabled)];
-    disabled.extend(
-        own.iter()
-            .filter(|(_, on)| !on)
-            .map(|(name, _)| driver::off(name)),
-    );
-    config.client.drivers.disabled = disabled;
-    config.client.check_drivers(!config.plugins.is_empty())?;
+    config.take_built_in(needs_tokens)?;
     config.agent.http_port = ports.flatten();
+    let (addresses, advertise) = (addresses.unwrap_or_default(), advertise.unwrap_or_default());
+    config.agent.http_address = addresses.http;
+    config.agent.advertised_http = advertise.http;
+    config.ignored.extend(addresses.ignored);
+    config.ignored.extend(advertise.ignored);
     let server: ServerConfig = server.unwrap_or_default();
     config.preemption = server.preemption;
     let joins = !config.client.node.servers.is_empty();
@@ -271,13 +285,15 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     config.limits = limits.connections;
     config.ignored.extend(limits.ignored);
     config.tls = tls.unwrap_or_default();
+    config.client.node.servers_tls = config.tls.rpc;
     config.ignored.append(&mut config.tls.ignored);
     config.acl = acl.unwrap_or_default();
     config.ignored.append(&mut config.acl.ignored);
     config.ignored.append(&mut config.client.ignored);
+    config.telemetry = telemetry.unwrap_or_default();
+    config.ignored.append(&mut config.telemetry.ignored);
     config.ignored.sort_unstable();
     config.ignored.dedup();
-    config.telemetry = telemetry.unwrap_or_default();
     Ok(config)
 }
 

@@ -31,6 +31,8 @@
 //!   host_volume "data" { path = "/srv/data" }   # see `host_volume`
 //! }
 //! ```
+//!
+//! [`super::machine`] says what may be said of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -38,14 +40,15 @@ use std::path::PathBuf;
 
 use drover_core::claims::resources::{self, Overcommit};
 use drover_core::model::network;
-use drover_core::model::value::Value;
 use drover_core::model::volume::HostVolume;
 use drover_core::text::quote;
 use drover_io_real::fingerprint::{HostNetwork, Subnet};
 use drover_io_real::network::Bridge;
 use hcl_edit::structure::Block;
 
-use super::literal::{Fields, body, fields};
+use super::address::no_template;
+use super::literal::{Fields, as_settings, body, fields};
+use super::machine::{MachineConfig, machine};
 use super::{host_volume, label, unknown};
 
 /// The most cores that a machine has.
@@ -58,17 +61,29 @@ const MOST_PERCENT: u64 = 10_000;
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "alloc_dir",
     "alloc_mounts_dir",
+    "bind_wildcard_default_host_network",
+    "bridge_network_hairpin_mode",
     "bridge_network_subnet_ipv6",
     "cgroup_parent",
+    "client_max_port",
+    "client_min_port",
+    "common_plugin_dir",
     "cpu_disable_dmidecode",
-    "disable_remote_exec",
+    "default_ineligible",
     "gc_volumes_on_node_gc",
+    "host_volume_plugin_dir",
+    "log_file",
     "max_kill_timeout",
     "no_host_uuid",
     "node_max_allocs",
+    "nomad_service_discovery",
     "preferred_address_family",
+    "reservable_cores",
     "state_dir",
 ];
+
+/// What servers are looked for with that a cloud knows.
+const CLOUD_DISCOVERY: &str = "provider=";
 
 /// Blocks of it that have none.
 pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] = &["drain_on_shutdown", "template", "users"];
@@ -102,6 +117,12 @@ pub struct NodeConfig {
     pub pids_limit: Option<u64>,
     /// The servers of the cluster whose node this is, as `HOST:PORT`; none if it is on its own.
     pub servers: Vec<String>,
+    /// Whether they are spoken to over TLS.
+    pub servers_tls: bool,
+    /// Whether nobody runs programs beside tasks.
+    pub disable_remote_exec: bool,
+    /// What is said of the machine, in place of what is found out.
+    pub machine: MachineConfig,
 }
 
 /// What tasks do not get of the machine.
@@ -135,14 +156,25 @@ pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
     Ok(NodeConfig {
         class: given.text("node_class")?.unwrap_or_default(),
         pool: given.text("node_pool")?,
-        meta: given.text_map("meta")?,
-        network_interface: given.text("network_interface")?,
+        meta: given.settings("meta")?,
+        network_interface: interface(given, "network_interface")?,
+        machine: machine(given)?,
+        disable_remote_exec: given.flag("disable_remote_exec")?.unwrap_or(false),
         pids_limit: pids_limit(given)?,
         servers: given.texts("servers")?,
         bridge: bridge(given)?,
         host_volumes_dir: host_volume::dir(given)?,
         ..NodeConfig::default()
     })
+}
+
+/// The name of an interface.
+fn interface(given: &mut Fields, name: &'static str) -> Result<Option<String>, String> {
+    let text = given.text(name)?.filter(|text| !text.is_empty());
+    match &text {
+        Some(given) => no_template(name, given).map(|()| text),
+        None => Ok(None),
+    }
 }
 
 /// The bridge of networks of groups: its name and its addresses.
@@ -214,6 +246,31 @@ impl NodeConfig {
 }
 
 impl NodeConfig {
+    /// Leaves servers to others that only a cloud knows.
+    ///
+    /// # Errors
+    /// There are no other servers.
+    pub(super) fn check_discovery(&mut self, ignored: &mut Vec<String>) -> Result<(), String> {
+        let is_cloud = |server: &mut String| server.contains(CLOUD_DISCOVERY);
+        let clouds: Vec<String> = self.servers.extract_if(.., is_cloud).collect();
+        let Some(cloud) = clouds.first() else {
+            return Ok(());
+        };
+        // The rest of it may have secrets.
+        let mut words = cloud.split_whitespace();
+        let provider = words.find(|word| word.starts_with(CLOUD_DISCOVERY));
+        let provider = provider.unwrap_or(CLOUD_DISCOVERY);
+        if self.servers.is_empty() {
+            return Err(format!(
+                "client: server_join: retry_join: {}: servers are not discovered at a cloud here; name their \
+                 addresses, such as \"10.0.0.1:4647\"",
+                quote(provider)
+            ));
+        }
+        ignored.push(format!("client.server_join.retry_join {provider}"));
+        Ok(())
+    }
+
     fn reserve_ports(&mut self, network: &str, ports: PortRanges) {
         if !ports.is_empty() {
             self.reserved_ports.insert(network.to_owned(), ports);
@@ -244,19 +301,7 @@ fn port_ranges(text: &str, about: &str) -> Result<PortRanges, String> {
 }
 
 fn meta(block: &Block) -> Result<BTreeMap<String, String>, String> {
-    let text = |(key, value): (String, Value)| match value {
-        Value::String(text) => Ok((key, text)),
-        Value::Int(number) => Ok((key, number.to_string())),
-        Value::Bool(value) => Ok((key, value.to_string())),
-        other => {
-            let key = quote(&key);
-            Err(format!(
-                "client: meta: {key}: a string is needed, not {}",
-                other.kind()
-            ))
-        }
-    };
-    body(&block.body)?.into_iter().map(text).collect()
+    as_settings("client: meta", body(&block.body)?)
 }
 
 fn reserved(block: &Block) -> Result<(Reserved, PortRanges), String> {
@@ -343,7 +388,7 @@ fn host_network(block: &Block) -> Result<(HostNetwork, PortRanges), String> {
         return Err(format!("{about}: a name has letters, digits, _ and -"));
     }
     let mut given = fields(&block.body)?;
-    let interface = given.text("interface")?;
+    let interface = interface(&mut given, "interface").map_err(|why| format!("{about}: {why}"))?;
     let subnet = match given.text("cidr")? {
         None => None,
         Some(text) => Some(subnet(&text).ok_or_else(|| {
@@ -416,6 +461,25 @@ mod tests {
     }
 
     #[test]
+    fn servers_that_only_a_cloud_knows_are_left_to_the_others() {
+        let read = |more: &str| {
+            let cloud = "retry_join = [\"provider=aws tag_key=a secret_access_key=s3cret\"]";
+            super::super::parse(&format!(
+                "client {{\n server_join {{\n {cloud}\n}}\n{more}\n}}"
+            ))
+        };
+        let why = read("").unwrap_err();
+        assert!(
+            why.contains("\"provider=aws\": servers are not discovered"),
+            "{why}"
+        );
+        let config = read("servers = [\"10.0.0.1\"]").unwrap();
+        assert_eq!(config.client.node.servers, ["10.0.0.1"]);
+        let ignored = "client.server_join.retry_join provider=aws";
+        assert_eq!(config.ignored, [ignored]);
+    }
+
+    #[test]
     fn invalid_host_network_is_refused_by_name() {
         for (text, words) in [
             ("host_network \"a\" {}", "needs an interface or a cidr"),
@@ -430,6 +494,10 @@ mod tests {
             (
                 "host_network \"a b\" {\n interface = \"lo\"\n}",
                 "letters, digits",
+            ),
+            (
+                "host_network \"a\" {\n interface = \"{{ GetPrivateInterfaces }}\"\n}",
+                "\"a\": interface: \"{{ GetPrivateInterfaces }}\": templates",
             ),
         ] {
             let why = super::super::parse(&format!("client {{\n{text}\n}}")).unwrap_err();

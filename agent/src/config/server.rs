@@ -23,41 +23,80 @@ use super::{once, unknown};
 
 /// Settings of Nomad's block that have no effect here: they are about many servers.
 const WITHOUT_EFFECT: &[&str] = &[
+    "acl_token_gc_threshold",
     "authoritative_region",
     "batch_eval_gc_threshold",
     "bootstrap_expect",
+    "csi_plugin_gc_threshold",
+    "csi_volume_claim_gc_interval",
+    "csi_volume_claim_gc_threshold",
     "data_dir",
+    "deploy_query_rate_limit",
     "deployment_gc_threshold",
-    "encrypt",
+    "enable_event_broker",
     "enabled_schedulers",
+    "encrypt",
     "eval_gc_threshold",
     "event_buffer_size",
+    "failover_heartbeat_ttl",
     "heartbeat_grace",
+    "job_default_priority",
     "job_gc_interval",
     "job_gc_threshold",
+    "job_max_count",
     "job_max_priority",
-    "job_default_priority",
+    "job_max_source_size",
     "job_tracked_versions",
+    "license_path",
+    "log_file",
     "max_heartbeats_per_second",
     "min_heartbeat_ttl",
     "node_gc_threshold",
+    "non_production",
+    "non_voting_server",
     "num_schedulers",
+    "oidc_issuer",
+    "plan_apply_pipeline",
+    "protocol_version",
     "raft_multiplier",
     "raft_protocol",
+    "raft_snapshot_interval",
+    "raft_snapshot_threshold",
+    "raft_trailing_logs",
+    "redundancy_zone",
     "rejoin_after_leave",
+    "retry_interval",
     "retry_join",
+    "retry_max",
+    "root_key_gc_interval",
+    "root_key_gc_threshold",
+    "root_key_rotation_threshold",
     "start_join",
+    "start_timeout",
     "upgrade_version",
 ];
 
 /// Blocks of it that have none.
 const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
     "client_introduction",
+    "plan_apply_pipeline",
     "plan_rejection_tracker",
     "raft_boltdb",
     "raft_logstore",
     "search",
     "server_join",
+];
+
+/// The block that has an effect.
+const SCHEDULER: &str = "default_scheduler_config";
+
+/// Settings of that block that have none: requests change what they are about.
+const OF_SCHEDULER_WITHOUT_EFFECT: &[&str] = &[
+    "memory_oversubscription_enabled",
+    "node_limit_for_feasibility",
+    "pause_eval_broker",
+    "reject_job_registration",
+    "scheduler_algorithm",
 ];
 
 /// What the block says.
@@ -88,27 +127,33 @@ pub(super) fn server(block: &Block) -> Result<ServerConfig, String> {
     let mut found = None;
     for inner in block.body.blocks() {
         match inner.ident.as_str() {
-            "default_scheduler_config" => {
+            SCHEDULER => {
                 once(&mut found, inner, scheduler).map_err(|why| format!("server: {why}"))?;
             }
             name if BLOCKS_WITHOUT_EFFECT.contains(&name) => {
                 config.ignored.push(format!("server.{name}"));
             }
             other => {
-                let why = unknown("block", other, &["default_scheduler_config"]);
+                let known = [&[SCHEDULER], BLOCKS_WITHOUT_EFFECT].concat();
+                let why = unknown("block", other, &known);
                 return Err(format!("server: {why}"));
             }
         }
     }
-    config.preemption = found.unwrap_or_default();
+    let (preemption, without_effect) = found.unwrap_or_default();
+    config.preemption = preemption;
+    config.ignored.extend(without_effect);
     Ok(config)
 }
 
-fn scheduler(block: &Block) -> Result<Preemption, String> {
-    let about = "default_scheduler_config";
-    fields(&block.body)?.nothing_else(about)?;
-    let config = only_block(&block.body, about, "preemption_config", preemption)?;
-    Ok(config.unwrap_or_default())
+/// What the block says, and what of it has no effect.
+fn scheduler(block: &Block) -> Result<(Preemption, Vec<String>), String> {
+    let mut given = fields(&block.body)?;
+    let ignored = given.ignore(OF_SCHEDULER_WITHOUT_EFFECT).into_iter();
+    let ignored = ignored.map(|name| format!("server.{SCHEDULER}.{name}"));
+    given.nothing_else(SCHEDULER)?;
+    let config = only_block(&block.body, SCHEDULER, "preemption_config", preemption)?;
+    Ok((config.unwrap_or_default(), ignored.collect()))
 }
 
 /// What the one block says that may be in a body.
@@ -178,6 +223,18 @@ mod tests {
             assert_eq!(config.preemption, Preemption::default(), "{text}");
         }
         assert!(Preemption::default().system, "as in Nomad");
+    }
+
+    #[test]
+    fn settings_of_servers_have_no_effect_and_are_named() {
+        let text = "server {\n enabled = true\n license_path = \"/l\"\n raft_boltdb {}\n \
+                    default_scheduler_config {\n scheduler_algorithm = \"spread\"\n}\n}";
+        let expected = [
+            "server.default_scheduler_config.scheduler_algorithm",
+            "server.license_path",
+            "server.raft_boltdb",
+        ];
+        assert_eq!(parse(text).unwrap().ignored, expected);
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! }
 //! ```
 //!
-//! What is not supported is refused by name. Unlike in Nomad, Prometheus and the metrics of tasks
-//! and of the machine are on unless switched off.
+//! Metrics are fetched, and sent nowhere: settings of what sends them have no effect. Unlike in Nomad, Prometheus and
+//! the metrics of tasks and of the machine are on unless switched off.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,28 +22,32 @@ use hcl_edit::structure::Block;
 use super::literal::fields;
 use super::unknown;
 
-/// Settings of Nomad that this agent does not have: why.
-const REFUSED: &[(&str, &str)] = &[
-    ("statsite_address", SENDS),
-    ("statsd_address", SENDS),
-    ("datadog_address", SENDS),
-    ("datadog_tags", SENDS),
-    ("circonus_api_token", SENDS),
-    ("circonus_submission_url", SENDS),
-    ("in_memory_collection_interval", KEEPS),
-    ("in_memory_retention_period", KEEPS),
-    (
-        "disable_allocation_hook_metrics",
-        "there are no metrics of hooks",
-    ),
-    ("disable_quota_utilization_metrics", "there are no quotas"),
-    (
-        "disable_rpc_rate_metrics_labels",
-        "there are no metrics of RPC",
-    ),
+/// Settings of Nomad's block that have no effect here: metrics are sent nowhere, counters count since the agent started,
+/// and there are none of hooks, quotas and calls.
+const WITHOUT_EFFECT: &[&str] = &[
+    "circonus_api_app",
+    "circonus_api_token",
+    "circonus_api_url",
+    "circonus_broker_id",
+    "circonus_broker_select_tag",
+    "circonus_check_display_name",
+    "circonus_check_force_metric_activation",
+    "circonus_check_id",
+    "circonus_check_instance_id",
+    "circonus_check_search_tag",
+    "circonus_check_tags",
+    "circonus_submission_interval",
+    "circonus_submission_url",
+    "datadog_address",
+    "datadog_tags",
+    "disable_allocation_hook_metrics",
+    "disable_quota_utilization_metrics",
+    "disable_rpc_rate_metrics_labels",
+    "in_memory_collection_interval",
+    "in_memory_retention_period",
+    "statsd_address",
+    "statsite_address",
 ];
-const SENDS: &str = "metrics are fetched from /v1/metrics and sent nowhere";
-const KEEPS: &str = "counters count since the agent started; intervals are not supported";
 
 /// What is told of this agent, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +70,8 @@ pub struct Telemetry {
     pub metadata: Metadata,
     /// Which metrics are there.
     pub filter: Filter,
+    /// What is given and has no effect here.
+    pub(super) ignored: Vec<String>,
 }
 
 /// Which keys of metadata are labels.
@@ -127,21 +133,13 @@ impl Default for Telemetry {
                 prefixes: Vec::new(),
                 others: true,
             },
+            ignored: Vec::new(),
         }
     }
 }
 
 /// Reads a block.
 pub(super) fn telemetry(block: &Block) -> Result<Telemetry, String> {
-    for attribute in block.body.attributes() {
-        let name = attribute.key.as_str();
-        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-            return Err(format!(
-                "telemetry: {} is not supported: {why}",
-                quote(name)
-            ));
-        }
-    }
     if let Some(inner) = block.body.blocks().next() {
         return Err(format!(
             "telemetry: {}",
@@ -168,6 +166,7 @@ pub(super) fn telemetry(block: &Block) -> Result<Telemetry, String> {
     };
     let keys = given.texts("allowed_metadata_keys_in_metrics")?;
     let prefixes = given.texts("prefix_filter")?;
+    let ignored = given.ignore(WITHOUT_EFFECT);
     given.nothing_else("telemetry")?;
     let metadata = match (include, keys.is_empty()) {
         (false, _) => Metadata::None,
@@ -188,6 +187,9 @@ pub(super) fn telemetry(block: &Block) -> Result<Telemetry, String> {
         use_node_name,
         metadata,
         filter: Filter { prefixes, others },
+        ignored: (ignored.iter())
+            .map(|name| format!("telemetry.{name}"))
+            .collect(),
     })
 }
 
@@ -251,12 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_what_sends_metrics_have_no_effect_and_are_named() {
+        let text = "telemetry {\n statsd_address = \"x:1\"\n datadog_tags = [\"a:b\"]\n}";
+        let expected = ["telemetry.datadog_tags", "telemetry.statsd_address"];
+        assert_eq!(parse(text).unwrap().ignored, expected);
+    }
+
+    #[test]
     fn unsupported_setting_is_refused_by_name() {
         for (text, expected) in [
-            (
-                "statsd_address = \"x:1\"",
-                "\"statsd_address\" is not supported",
-            ),
             (
                 "collection_intervall = \"1s\"",
                 "did you mean collection_interval?",

@@ -71,14 +71,14 @@ pub(super) async fn collect(State(api): State<Api>) -> Answer {
 }
 
 /// Removes what lies here of allocations that ended. That they were stays known, as jobs and evaluations do: those
-/// are for the whole system to collect. What servers of a cluster placed stays until they drop it.
+/// are for the whole system to collect. What servers of a cluster placed stays until they know that it ended.
 ///
 /// # Errors
 /// The core is gone.
 pub(crate) async fn collect_ended(agent_handle: &AgentHandle) -> Result<(), ApiError> {
     let ended = agent_handle.ask(|view| {
         let records = view.allocs().map(|alloc| alloc.record());
-        let ended = records.filter(|record| record.finished && !record.of_servers);
+        let ended = records.filter(|record| record.finished);
         ended.map(|record| record.id).collect::<Vec<_>>()
     });
     let remove = |alloc| agent_handle.request(CollectAlloc { alloc });

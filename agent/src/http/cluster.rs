@@ -1,12 +1,13 @@
 //! What a cluster of one machine has: two node pools, one server that leads, schedulers that are always there.
-//! Programs of Nomad ask for it before they do anything else.
+//! Programs of Nomad ask for it before they do anything else. A node of a real cluster says which servers it has, and
+//! leaves to them what only they know.
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use drover_core::agent::View;
 use serde_json::{Value, json};
 
-use super::Api;
 use super::access::require;
 use super::answer::{self, Answer};
 use super::blocking::Indexed;
@@ -17,7 +18,9 @@ use super::list;
 use super::missing;
 use super::nodes::{self, NodeRow};
 use super::params::Params;
+use super::{Api, Settings};
 use crate::acl::PoolCapability;
+use crate::config::address::with_port;
 
 /// The pools that there always are, with what they are for.
 pub(super) const POOLS: [(&str, &str); 2] = [
@@ -28,6 +31,76 @@ pub(super) const POOLS: [(&str, &str); 2] = [
 const SCHEDULERS: [&str; 5] = ["service", "batch", "system", "sysbatch", "_core"];
 /// How long the identity of a node lasts, in nanoseconds.
 const IDENTITY_TTL: i64 = 86_400_000_000_000;
+/// The port of servers that are named without one.
+const SERVER_PORT: &str = "4647";
+
+/// Which servers decide what runs here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Servers {
+    /// The agent itself, which is on its own.
+    Itself,
+    /// Those of the cluster whose node it is: those that it was told of, or else those of its configuration.
+    Of(Vec<String>),
+}
+
+impl Servers {
+    pub(super) async fn of(api: &Api) -> Result<Servers, ApiError> {
+        let settings = api.settings.clone();
+        let servers = api
+            .agent_handle
+            .ask(move |view| servers_of(view, &settings));
+        Ok(servers.await?)
+    }
+}
+
+/// Which servers decide what runs here.
+pub(super) fn servers_of(view: View<'_>, settings: &Settings) -> Servers {
+    let Some(server) = view.server() else {
+        return Servers::Itself;
+    };
+    let known: Vec<String> = server.servers().map(ToString::to_string).collect();
+    match known.is_empty() {
+        true => Servers::Of(configured(settings)),
+        false => Servers::Of(known),
+    }
+}
+
+fn configured(settings: &Settings) -> Vec<String> {
+    let servers = settings.client.node.servers.iter();
+    servers.map(|one| with_port(one, SERVER_PORT)).collect()
+}
+
+/// Why a node of a cluster does not answer what only its servers know.
+pub(super) fn of_servers(servers: &[String]) -> ApiError {
+    let words = format!(
+        "this agent is a node of a cluster: its servers know that, and it does not ask them for you; ask one of them \
+         (they take calls of nodes at {})",
+        servers.join(", ")
+    );
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, words)
+}
+
+/// Lets an agent answer that is its own server.
+///
+/// # Errors
+/// This one is a node of a cluster, whose servers know it.
+async fn only_alone(api: &Api) -> Result<(), ApiError> {
+    match Servers::of(api).await? {
+        Servers::Itself => Ok(()),
+        Servers::Of(all) => Err(of_servers(&all)),
+    }
+}
+
+/// Lets an agent answer that is a server.
+///
+/// # Errors
+/// This one is none, and nobody else can answer for it.
+async fn only_of_servers(api: &Api) -> Result<(), ApiError> {
+    match Servers::of(api).await? {
+        Servers::Itself => Ok(()),
+        Servers::Of(_) => Err(ApiError::bad("Server only endpoint")),
+    }
+}
 
 /// Settings never change while the agent runs.
 fn fixed<T>(value: T) -> Indexed<T> {
@@ -121,20 +194,46 @@ pub(super) async fn jobs_of_pool(
 }
 
 pub(super) async fn servers(State(api): State<Api>, params: Params) -> Answer {
-    answer::json(&params, &[&api.settings.http_addr])
+    match Servers::of(&api).await? {
+        Servers::Itself => answer::json(&params, &[&api.settings.http_addr]),
+        Servers::Of(all) => answer::json(&params, &all),
+    }
 }
 
-/// The agent is its own server: it can be told so, and nothing else.
+/// An agent has the servers that it was told of: those that it has it can be told again, and no others.
 pub(super) async fn set_servers(State(api): State<Api>, params: Params) -> Answer {
-    let mut wanted = params.all("address").peekable();
-    if wanted.peek().is_none() {
+    let wanted: Vec<&str> = params.all("address").collect();
+    if wanted.is_empty() {
         return Err(ApiError::bad("missing server address"));
     }
-    match wanted.find(|address| *address != api.settings.http_addr) {
+    match other_servers(&Servers::of(&api).await?, &api.settings, &wanted) {
         None => answer::empty(),
-        Some(other) => {
-            let words = format!("this agent is its own server, and cannot be given {other:?}");
-            Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words))
+        Some(why) => Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, why)),
+    }
+}
+
+/// Why the agent cannot have these servers, if it has not.
+fn other_servers(servers: &Servers, settings: &Settings, wanted: &[&str]) -> Option<String> {
+    let mut wanted = wanted.iter();
+    match servers {
+        Servers::Itself => {
+            let other = wanted.find(|address| **address != settings.http_addr)?;
+            Some(format!(
+                "this agent is its own server, and cannot be given {other:?}"
+            ))
+        }
+        Servers::Of(all) => {
+            let configured = configured(settings);
+            let is_known = |address: &str| {
+                let address = with_port(address, SERVER_PORT);
+                all.contains(&address) || configured.contains(&address)
+            };
+            let other = wanted.find(|address| !is_known(address))?;
+            Some(format!(
+                "{other:?} is no server that this node has. It learns of the servers that there are from those that it \
+                 has; to have it ask others, name them in client {{ servers }} of its configuration and restart the \
+                 agent: tasks go on"
+            ))
         }
     }
 }
@@ -152,6 +251,7 @@ pub(super) async fn server(api: &Api) -> Result<(String, String), ApiError> {
 }
 
 pub(super) async fn schedulers(State(api): State<Api>, params: Params) -> Answer {
+    only_of_servers(&api).await?;
     let (name, id) = server(&api).await?;
     let value = json!({
         "server_id": name,
@@ -167,6 +267,7 @@ pub(super) async fn schedulers(State(api): State<Api>, params: Params) -> Answer
 }
 
 pub(super) async fn scheduler_config(State(api): State<Api>, params: Params) -> Answer {
+    only_of_servers(&api).await?;
     let (name, _) = server(&api).await?;
     let value = json!({
         "server_id": name,
@@ -177,6 +278,7 @@ pub(super) async fn scheduler_config(State(api): State<Api>, params: Params) -> 
 }
 
 pub(super) async fn raft_configuration(State(api): State<Api>, params: Params) -> Answer {
+    only_alone(&api).await?;
     let (name, id) = server(&api).await?;
     let value = json!({
         "Index": 0,
@@ -192,7 +294,8 @@ pub(super) async fn raft_configuration(State(api): State<Api>, params: Params) -
     answer::json(&params, &value)
 }
 
-pub(super) async fn autopilot(params: Params) -> Answer {
+pub(super) async fn autopilot(State(api): State<Api>, params: Params) -> Answer {
+    only_alone(&api).await?;
     let value = json!({
         "CleanupDeadServers": true,
         "LastContactThreshold": "200ms",
@@ -209,6 +312,7 @@ pub(super) async fn autopilot(params: Params) -> Answer {
 }
 
 pub(super) async fn autopilot_health(State(api): State<Api>, params: Params) -> Answer {
+    only_alone(&api).await?;
     let (name, id) = server(&api).await?;
     let index = api.agent_handle.ask(|view| view.index()).await?;
     let value = json!({
@@ -266,4 +370,43 @@ pub(super) async fn no_license() -> Response {
 
 pub(super) async fn no_oidc() -> Answer {
     Err(ApiError::not_found("OIDC Discovery endpoint disabled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        let mut settings = Settings {
+            http_addr: "127.0.0.1:4646".to_owned(),
+            ..Settings::default()
+        };
+        settings.client.node.servers = vec!["10.0.0.1".to_owned()];
+        settings
+    }
+
+    #[test]
+    fn node_of_a_cluster_can_be_told_of_servers_that_it_has() {
+        let servers = Servers::Of(vec!["10.0.0.2:4647".to_owned()]);
+        let why = |wanted: &[&str]| other_servers(&servers, &settings(), wanted);
+        assert_eq!(why(&["10.0.0.2:4647", "10.0.0.1", "10.0.0.1:4647"]), None);
+        let words = why(&["10.0.0.2", "10.0.0.3"]).unwrap();
+        assert!(words.starts_with("\"10.0.0.3\" is no server"), "{words}");
+        assert!(words.contains("client { servers }"), "{words}");
+    }
+
+    #[test]
+    fn agent_on_its_own_has_no_server_but_itself() {
+        let why = |wanted| other_servers(&Servers::Itself, &settings(), &[wanted]);
+        assert_eq!(why("127.0.0.1:4646"), None);
+        assert!(why("10.0.0.1:4647").unwrap().contains("its own server"));
+    }
+
+    #[test]
+    fn what_only_servers_know_is_refused_with_where_they_are() {
+        let error = of_servers(&["10.0.0.1:4647".to_owned(), "10.0.0.2:4647".to_owned()]);
+        assert_eq!(error.status, StatusCode::NOT_IMPLEMENTED);
+        let words = "10.0.0.1:4647, 10.0.0.2:4647";
+        assert!(error.message.contains(words), "{}", error.message);
+    }
 }

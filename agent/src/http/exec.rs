@@ -151,7 +151,12 @@ async fn begin(
     }
     let (alloc, task) = (wanted.alloc, Some(wanted.task.clone()));
     // Only those who may open sessions are told what is wrong with theirs.
-    let may = may_enter(api, &principal, alloc.as_ref().ok().copied(), task);
+    let may = may_enter(
+        &api.agent_handle,
+        &principal,
+        alloc.as_ref().ok().copied(),
+        task,
+    );
     may.await.map_err(closing)?;
     if let (Err(_), Some(namespace)) = (&alloc, &wanted.namespace) {
         let may = principal.require(namespace, Capability::AllocExec);
@@ -179,8 +184,8 @@ fn closing(error: ApiError) -> Closing {
 ///
 /// # Errors
 /// They may not.
-pub(super) async fn may_enter(
-    api: &Api,
+pub(crate) async fn may_enter(
+    agent_handle: &AgentHandle,
     principal: &Principal,
     alloc: Option<AllocId>,
     task: Option<TaskName>,
@@ -195,7 +200,7 @@ pub(super) async fn may_enter(
         let on_host = tasks.any(|it| !isolates(&it.driver));
         Some((record.record().job.namespace.to_string(), on_host))
     };
-    let found = api.agent_handle.ask(question).await?;
+    let found = agent_handle.ask(question).await?;
     let (namespace, on_host) = found.unwrap_or_else(|| ("*".to_owned(), false));
     let may = |capability| principal.may_one_of(&namespace, &[capability]);
     access::require(may(Capability::AllocExec) && (!on_host || may(Capability::AllocNodeExec)))

@@ -46,7 +46,8 @@ pub(super) async fn put(
     let is_dir = params.get("kind") == Some("dir");
     let path = wanted_path(&params)?;
     // What a task on the host reads or runs can be replaced so.
-    may_enter(&api, &params.principal, id.parse().ok(), None).await?;
+    let alloc = id.parse().ok();
+    may_enter(&api.agent_handle, &params.principal, alloc, None).await?;
     let dir = alloc_dir(&api.agent_handle, &id).await?;
     let place = blocking(move || {
         let place = Place::below(&dir, &path)?;

@@ -106,7 +106,7 @@ use drover_io_real::store::StoreKeys;
 use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
-pub use access::{ServersPolicy, ServersToken, TokenServers, Unresolved};
+pub use access::{ForServers, ServersPolicy, ServersToken, TokenServers, Unresolved};
 pub use events::Events;
 pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
@@ -164,6 +164,8 @@ pub struct Settings {
     pub acl: AclSettings,
     /// Who knows the tokens of the cluster, if this is a node of one.
     pub token_servers: Option<Arc<dyn TokenServers>>,
+    /// Told, once there is an API, whose a token is that servers pass on.
+    pub for_servers: ForServers,
 }
 
 impl Settings {
@@ -220,9 +222,11 @@ impl Api {
     pub(crate) fn new(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Api {
         let servers = settings.token_servers.clone();
         let servers = servers.map(|it| Servers::new(it, settings.acl.servers_tokens_last));
+        let directory = Arc::new(Directory::new(settings.acl.enabled, servers));
+        settings.for_servers.set(directory.clone());
         Api {
             agent_handle,
-            directory: Arc::new(Directory::new(settings.acl.enabled, servers)),
+            directory,
             settings: Arc::new(settings),
             measures,
             rendered: Arc::default(),

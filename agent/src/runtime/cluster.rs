@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drover_core::config::ClusterConfig;
 use drover_core::ids::NodeId;
-use drover_io_real::connect::Tcp;
+use drover_io_real::connect::TcpToReader;
 use drover_io_real::migrate::token::NodeSecret;
 
 use super::Settings;
@@ -49,7 +49,7 @@ pub(super) fn calls(
             .into(),
     };
     let tls = settings.tls.rpc();
-    Cluster::new(node, servers, Arc::new(Tcp), inbound, tls).map(Some)
+    Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)
 }
 
 /// The region of the node.

@@ -62,6 +62,7 @@ use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
 use crate::config::host_volume::check_directories;
 use crate::http::Events;
+use crate::http::ForServers;
 use crate::http::Measures;
 use crate::http::TokenServers;
 
@@ -77,8 +78,9 @@ const NO_QUOTAS: &str = "client: disk_quota is on, and the file system of the da
                          project quotas: mount it with prjquota (ext4: after tune2fs -O quota,project \
                          -Q prjquota), or turn disk_quota off";
 
-/// The ports that the node gives away.
-const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
+/// What whoever wants to run a program beside a task is told where nobody may.
+const NO_REMOTE_EXEC: &str = "no program runs beside tasks of this node: its agent's configuration has client { \
+                              disable_remote_exec = true }";
 
 /// What tells files of volumes that the plugin `mkdir` is there; in the version of its rules.
 const VOLUME_PLUGIN: [(&str, &str); 1] = [("plugins.host_volume.mkdir.version", "0.0.1")];
@@ -116,6 +118,8 @@ pub struct Running {
     pub auditor: Auditor,
     /// Who knows the tokens of the cluster, if it is in one.
     pub token_servers: Option<Arc<dyn TokenServers>>,
+    /// Told, once there is an API, whose a token is that servers pass on.
+    pub for_servers: ForServers,
 }
 
 /// Why an agent cannot start. Each says what to do.
@@ -285,19 +289,23 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),
         nomad_version: crate::http::agent::NOMAD_VERSION.to_owned(),
-        advertise: settings.http_addr.clone(),
+        advertise: settings.file.agent.advertised(&settings.http_addr),
         host_networks: wanted.node.host_networks.clone(),
         network_interface: wanted.node.network_interface.clone(),
         bridge: wanted.node.bridge.clone(),
         bridge_hairpin: true,
         reserved_cores: wanted.node.reserved.cores.clone(),
         reserved_compute: wanted.node.reserved.mhz,
-        ..fingerprint::Settings::default()
+        ..wanted.node.machine.probe_settings()
     };
     let context = Context::with_networks(probe_settings, networks.clone())
         .map_err(|error| SetupError::Io("inspect this machine", error))?;
     let (agent_handle, mut request_inbox) = AgentHandle::new(data_dir.allocs());
     let agent_handle = agent_handle.with_sessions(inbox.sessions().clone());
+    let agent_handle = match wanted.node.disable_remote_exec {
+        true => agent_handle.without_sessions(NO_REMOTE_EXEC),
+        false => agent_handle,
+    };
     let events = Events::default();
     let nomad_version = crate::http::agent::NOMAD_VERSION;
     request_inbox.on_commit(events.recorder(nomad_version, wanted));
@@ -333,8 +341,10 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .map_err(|error| SetupError::Io("send logs elsewhere", error))?;
     let volumes_dir = settings.file.client.node.host_volumes_dir.clone();
     let volumes_dir = volumes_dir.unwrap_or_else(|| data_dir.path().join(VOLUMES));
+    let for_servers = ForServers::default();
     let inbound = Inbound {
         agent_handle: agent_handle.clone(),
+        access: for_servers.clone(),
         measures: measures.clone(),
         log: log::followed(),
         data_dir: data_dir.path().display().to_string(),
@@ -387,6 +397,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         plugins,
         auditor,
         token_servers,
+        for_servers,
     })
 }
 
@@ -623,8 +634,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
         class: settings.file.client.node.class.clone(),
         pool: (settings.file.client.node.pool.clone()).unwrap_or_else(|| "default".to_owned()),
         meta: settings.file.client.node.meta.clone(),
-        http_addr: settings.http_addr.clone(),
-        dynamic_ports: DYNAMIC_PORTS,
+        http_addr: settings.file.agent.advertised(&settings.http_addr),
+        dynamic_ports: settings.file.client.node.machine.dynamic_ports,
         attributes: VOLUME_PLUGIN
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into(),

@@ -128,6 +128,21 @@ impl Nomad {
         }
     }
 
+    /// Runs a program in an allocation by its command line, as the holder of this token. Its code, and what is printed.
+    pub(crate) fn exec(&self, token: &str, alloc: &str, words: &[&str]) -> (i32, String) {
+        let ended = Command::new(&self.program)
+            .args(["alloc", "exec", "-i=false", "-t=false", alloc])
+            .args(words)
+            .env("NOMAD_ADDR", format!("http://{}", self.http))
+            .env("NOMAD_TOKEN", token)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let printed = text(&ended.stdout) + &text(&ended.stderr);
+        (ended.status.code().unwrap_or(-1), printed)
+    }
+
     pub(crate) fn submit(&self, job: &Value) {
         let body = json!({ "Job": job }).to_string();
         assert!(self.ask("PUT", "/v1/jobs", &body).is_some());

@@ -44,11 +44,10 @@ impl Agent {
         let replaced_later = local.re_evaluate_at.keys();
         let unplaced = local.blocked.keys().chain(&local.unknown);
         let allocs = self.allocs.values().map(|alloc| &**alloc.record());
-        // What servers placed stays until they drop it.
-        let allocs = allocs.filter(|alloc| !alloc.of_servers);
         GcSnapshot {
             now,
             allocs: allocs.collect(),
+            unreported: self.unreported(),
             allocs_of: &local.allocs,
             deployments: &local.deployments,
             disks: &self.shared.disks,
@@ -60,13 +59,19 @@ impl Agent {
     pub(super) fn remove(&mut self, now: Now, id: AllocId) {
         self.record_on_job(id);
         if let Some(alloc) = self.allocs.get_mut(&id) {
+            let of_servers = alloc.record().of_servers;
             alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+            if of_servers {
+                self.disks_lose(now, id);
+            }
         }
     }
 
     /// What the job has to know of an ended allocation when that is removed: that its copy is complete.
     fn record_on_job(&mut self, id: AllocId) {
-        let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
+        let alloc = self.allocs.get(&id).map(|alloc| alloc.record().clone());
+        // What servers placed is none of the job's copies, whatever its name.
+        let Some(alloc) = alloc.filter(|alloc| !alloc.of_servers) else {
             return;
         };
         let Some(job) = self.local.jobs.get(&alloc.job) else {

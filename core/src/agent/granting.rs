@@ -48,7 +48,9 @@ impl Agent {
         let holders = self.allocs.values().filter(|other| !other.is_gone());
         let disk = self.shared.disks.get(&alloc.record().slot());
         let elsewhere = disk.and_then(|disk| disk.elsewhere_of(id));
-        claims::ungranted(holding(alloc), elsewhere, &capacity, holders.map(holding))
+        let sources = disk.map_or(&[][..], |disk| disk.sources_of(id));
+        let holders = holders.map(holding);
+        claims::ungranted(holding(alloc), elsewhere, sources, &capacity, holders)
     }
 
     /// The allocations that wait for claims.

@@ -574,7 +574,7 @@ impl Agent {
             self.machine.dir_usage.on_removed(id);
             self.set_timer(id, None);
             if before.of_servers {
-                self.forget_placed(now, id);
+                self.placed_is_removed(now, &before);
             }
         } else {
             self.set_timer(id, deadline.map(|(at, _)| at));

@@ -99,11 +99,17 @@ impl Agent {
         }
     }
 
-    /// Disks of jobs that are not there are nobody's.
+    /// Disks of jobs and allocations that are not there are nobody's.
     fn restore_disks(&mut self, saved: &Saved) {
         for slot in saved.disks.keys() {
-            let is_known = self.local.jobs.contains_key(&slot.job);
-            if !is_known && !saved.unreadable.contains(&Key::Job(slot.job.clone())) {
+            let (is_known, owner) = match slot.alloc {
+                Some(id) => (self.allocs.contains_key(&id), Key::Alloc(id)),
+                None => (
+                    self.local.jobs.contains_key(&slot.job),
+                    Key::Job(slot.job.clone()),
+                ),
+            };
+            if !is_known && !saved.unreadable.contains(&owner) {
                 self.shared.disks.remove(slot);
                 self.shared.ledger.delete(Key::Disk(slot.clone()));
             }

@@ -187,7 +187,7 @@ impl<'a> View<'a> {
         job_status(record, allocs, waits)
     }
 
-    /// The disks of the slots of a job that have a record.
+    /// The disks of the slots of a job that have a record, but for what servers placed.
     pub fn disks_of(self, key: &JobKey) -> impl Iterator<Item = (&'a Slot, &'a Disk)> + use<'a> {
         let first = Slot {
             job: key.clone(),
@@ -196,6 +196,7 @@ impl<'a> View<'a> {
         let key = key.clone();
         let disks = self.agent.shared.disks.range(first..);
         let of_job = disks.take_while(move |(slot, _)| slot.job == key);
+        let of_job = of_job.filter(|(slot, _)| slot.alloc.is_none());
         of_job.map(|(slot, disk)| (slot, &**disk))
     }
 

@@ -196,10 +196,11 @@ pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
 
 /// The claims of an allocation that are not granted yet, and who holds each. `holders` are all allocations of
 /// this node that are not gone; younger ones among them do not count. `elsewhere` is the previous allocation on
-/// another node.
+/// another node, and `sources` are those whose disk it gets.
 pub fn ungranted<'a>(
     (alloc, amounts): Holding<'_>,
     elsewhere: Option<&RemotePrevious>,
+    sources: &[AllocId],
     capacity: &Capacity,
     holders: impl Iterator<Item = Holding<'a>>,
 ) -> Vec<Ungranted> {
@@ -210,7 +211,9 @@ pub fn ungranted<'a>(
     older.iter().for_each(|(_, theirs)| held.add(*theirs));
     let missing = capacity.missing(held, amounts);
     let of_one = |(other, theirs): &Holding<'_>| {
-        let replaced = replaces(alloc, other).then(|| Claim::Slot(other.slot()));
+        // Of this node's own they have one slot.
+        let writes = alloc.of_servers && sources.contains(&other.id);
+        let replaced = (writes || replaces(alloc, other)).then(|| Claim::Slot(other.slot()));
         let single = in_common(alloc, other).into_iter().chain(replaced);
         let ends = other.is_terminal();
         let all = single.chain(both_of(missing, *theirs).filter(|_| ends));
@@ -338,7 +341,7 @@ mod tests {
         let holders = others
             .iter()
             .map(|(other, memory)| (*other, amounts(*memory)));
-        let waits = ungranted((one, amounts(memory)), None, &capacity, holders);
+        let waits = ungranted((one, amounts(memory)), None, &[], &capacity, holders);
         let words = |it: &Ungranted| format!("{} of {}", it.claim, it.holder);
         waits.iter().map(words).collect()
     }
@@ -398,6 +401,7 @@ mod tests {
             ungranted(
                 one,
                 Some(previous),
+                &[],
                 &Capacity::default(),
                 core::iter::empty(),
             )

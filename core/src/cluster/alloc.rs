@@ -30,6 +30,9 @@ pub struct PulledAllocs {
     pub index: u64,
     /// The allocations; of those that were asked for, some may be missing.
     pub allocs: Vec<Arc<PlacedAlloc>>,
+    /// Those that servers sent and that cannot be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<(AllocId, String)>,
 }
 
 /// An allocation that servers placed on this node.

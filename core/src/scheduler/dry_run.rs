@@ -30,22 +30,12 @@ impl DryRun {
             dry_run.groups = changes::changes(snapshot, record, &[], &Unplaced::default());
         }
         for action in &plan.actions {
-            match action {
-                Action::Place(new) => dry_run.preempts.extend(&new.evicts),
-                Action::Considered(_, unplaced, groups) => {
-                    dry_run.unplaced = unplaced.clone();
-                    dry_run.groups = groups.clone();
-                }
-                Action::EndRollout(..)
-                | Action::Promote(..)
-                | Action::Revert(..)
-                | Action::ProgressBy(..)
-                | Action::Stop(..)
-                | Action::Update(..)
-                | Action::ReplaceAt(..)
-                | Action::Remove(_)
-                | Action::Forget(_)
-                | Action::Planned(_) => {}
+            if let Action::Place(new) = action {
+                dry_run.preempts.extend(&new.evicts);
+            }
+            if let Action::Considered(_, unplaced, groups) = action {
+                dry_run.unplaced = unplaced.clone();
+                dry_run.groups = groups.clone();
             }
         }
         DryRun { plan, ..dry_run }

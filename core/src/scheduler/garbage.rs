@@ -143,7 +143,7 @@ impl<'a> Pass<'a> {
     /// The allocations that are not over.
     fn alive(&self) -> impl Iterator<Item = &'a AllocRecord> + use<'a> {
         let allocs = self.kept.gc_snapshot.allocs.iter().copied();
-        allocs.filter(|alloc| !alloc.finished)
+        allocs.filter(|alloc| !alloc.finished && !alloc.of_servers)
     }
 
     fn old_evals(&mut self, limit: Span) -> Vec<EvalId> {
@@ -220,6 +220,7 @@ fn last_changes<'a>(kept: &'a Kept<'_>) -> BTreeMap<&'a JobKey, Timestamp> {
         ..
     } = kept;
     let here = gc_snapshot.allocs.iter().copied();
+    let here = here.filter(|alloc| !alloc.of_servers);
     let allocs = here.chain(records.iter().copied());
     let allocs = allocs.map(|alloc| (&alloc.job, alloc.modify_time));
     let mut latest = BTreeMap::new();

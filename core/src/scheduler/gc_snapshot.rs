@@ -20,6 +20,8 @@ pub struct GcSnapshot<'a> {
     pub now: Timestamp,
     /// All allocations whose directories are not removed yet, by id.
     pub allocs: Vec<&'a AllocRecord>,
+    /// Those that servers placed here and of whose end they do not know yet.
+    pub unreported: BTreeSet<AllocId>,
     /// Which of them belong to which job.
     pub allocs_of: &'a BTreeMap<JobKey, BTreeSet<AllocId>>,
     /// All roll-outs.
@@ -50,8 +52,8 @@ impl<'a> GcSnapshot<'a> {
         job_status(record, records.into_iter(), waits)
     }
 
-    /// Whether something still depends on an allocation that ended: its replacement, who gets its disk, or
-    /// its roll-out.
+    /// Whether something still depends on an allocation that ended: its replacement, who gets its disk,
+    /// its roll-out, or the servers that have yet to hear of it.
     pub fn is_needed(&self, alloc: &AllocRecord) -> bool {
         self.is_needed_beside(alloc, &self.awaited_disks(false))
     }
@@ -62,7 +64,9 @@ impl<'a> GcSnapshot<'a> {
         alloc: &AllocRecord,
         awaited: &BTreeSet<AllocId>,
     ) -> bool {
-        self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
+        let is_unreported = self.unreported.contains(&alloc.id);
+        let awaits = self.awaits_replacement(alloc) || awaited.contains(&alloc.id);
+        is_unreported || awaits || self.counts(alloc)
     }
 
     /// Whether another node may still fetch the disk of this allocation.
@@ -90,7 +94,8 @@ impl<'a> GcSnapshot<'a> {
 
     /// Whether the allocation's end still decides about a replacement.
     fn awaits_replacement(&self, alloc: &AllocRecord) -> bool {
-        alloc.next.is_none() && self.waiting.contains(&alloc.job)
+        // Those of servers are replaced by them.
+        !alloc.of_servers && alloc.next.is_none() && self.waiting.contains(&alloc.job)
     }
 
     /// Whether a roll-out that is under way still counts the allocation: what it proved would be

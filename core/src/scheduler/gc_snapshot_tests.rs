@@ -104,6 +104,7 @@ impl World {
         let mut allocs: Vec<&AllocRecord> = self.allocs.iter().collect();
         allocs.sort_by_key(|alloc| alloc.id);
         GcSnapshot {
+            unreported: BTreeSet::new(),
             now: NOW,
             allocs,
             allocs_of: &self.of,

@@ -96,10 +96,14 @@ pub enum ServerTimer {
 pub struct News {
     /// Those that are new, or newer than those that are here.
     pub placed: Vec<Arc<PlacedAlloc>>,
+    /// Those that are so as well and cannot be read, with the servers' index of each, and why.
+    pub unreadable: Vec<(AllocId, u64, String)>,
     /// Those that servers do not have any more.
     pub dropped: Vec<AllocId>,
     /// Those of whose services they removed some.
     pub deregistered: Vec<AllocId>,
+    /// Whether servers know more of what became of allocations.
+    pub reported: bool,
     /// Those that changed while they were reported.
     pub changed: Vec<AllocId>,
 }
@@ -218,8 +222,14 @@ impl Server {
             Answer::Heartbeat(reply) => news.dropped = self.beaten(cx, reply),
             Answer::EventsKept => self.events.acknowledge(cx.now.at),
             Answer::Indexes(round) => self.watch.on_indexes(cx, round),
-            Answer::Pulled(pulled) => news.placed = self.watch.on_pulled(cx, pulled),
-            Answer::ReportsKept => news.changed = self.reports.acknowledge(cx),
+            Answer::Pulled(pulled) => {
+                let pulled = self.watch.on_pulled(cx, pulled);
+                (news.placed, news.unreadable) = (pulled.placed, pulled.unreadable);
+            }
+            Answer::ReportsKept => {
+                news.reported = true;
+                news.changed = self.reports.acknowledge(cx);
+            }
             Answer::ServicesRegistered | Answer::ServicesRemoved => {
                 news.deregistered = self.services.acknowledge(cx);
             }
@@ -472,9 +482,26 @@ impl Server {
         over.map(|(id, _)| id).collect()
     }
 
+    /// When an allocation ends if servers are out of reach until then; none if it goes on.
+    pub fn ends_without_contact(&self, id: AllocId) -> Option<Instant> {
+        let silence = self.silence.get(&id)?;
+        Some(self.last_contact() + *silence)
+    }
+
     /// When servers last acknowledged a heartbeat, or this life of the agent began.
     pub fn last_contact(&self) -> Instant {
         self.heartbeat.last().unwrap_or(self.since)
+    }
+
+    /// Whether servers acknowledged that an allocation ended, as it is by this index of its record, if it has one.
+    pub fn knows_end(&self, id: AllocId, index: Option<u64>) -> bool {
+        self.reports.knows_end(id, index)
+    }
+
+    /// An allocation that ended is removed here; what servers know of it, and that they do, is remembered.
+    pub fn keep_end(&mut self, cx: &mut Cx<'_>, id: AllocId) {
+        self.services.note(cx, id, Instances::new());
+        self.silence.remove(&id);
     }
 
     /// Nothing of an allocation is left here.

@@ -88,6 +88,14 @@ impl Reports {
         known.is_some_and(|known| known.record.modify_index == index && known.report.is_some())
     }
 
+    /// Whether servers acknowledged that an allocation ended, as it is by this index of its record, if it has one.
+    pub(super) fn knows_end(&self, id: AllocId, index: Option<u64>) -> bool {
+        let known = self.acknowledged.get(&id).map(|known| &known.record);
+        known.is_some_and(|known| {
+            known.status.is_terminal() && index.is_none_or(|index| known.modify_index == index)
+        })
+    }
+
     /// An allocation is this one from now on. What servers cannot see of a change is no change; that is
     /// remembered together with it, so that a crash does not make it one.
     pub(super) fn note(&mut self, cx: &mut Cx<'_>, (report, index): Sent) {

@@ -6,6 +6,8 @@
 //!   news, and an allocation that is older than the one that is here is left alone. After such an answer it is asked
 //!   again at once, and after two within a second a second later; and by index 0, which servers that are not behind
 //!   answer, if it does not name an allocation that is here.
+//! - **A round is pulled in pieces**, because replies have a greatest size and jobs may be large. What one piece brings is
+//!   used whatever becomes of the others. What cannot be read is pulled no more until servers change it.
 //! - **A round counts when all of it was pulled.** What came of an incomplete one is used, and the rest is asked for by
 //!   the same index in a few seconds.
 //! - **What servers do not name any more is removed**; but not by a round alone, since servers that lost the node
@@ -27,6 +29,8 @@ use crate::ids::AllocId;
 use crate::op::Op;
 use crate::time::{Instant, Span};
 
+/// How many allocations are pulled at once.
+const AT_ONCE: usize = 100;
 /// How many allocations a node is believed to have.
 const MAX_ALLOCS: usize = 20_000;
 /// Two answers without news within this time are answered by a pause as long.
@@ -57,6 +61,10 @@ pub struct Watch {
     dropped: BTreeMap<AllocId, Instant>,
     /// The same of the questions that did not name them.
     dropped_in: Option<u64>,
+    /// Whether something of the round was asked for and did not come.
+    misses: bool,
+    /// Whether a server waited in vain then until it knew more.
+    behind: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,10 +78,15 @@ enum State {
     Failed(Instant, Instant),
     /// The servers are asked.
     Asked(Op),
-    /// A round needs these, which are to be asked for.
+    /// A round needs these, of which the first are to be asked for.
     Lacks(AllocIndexes, BTreeSet<AllocId>),
-    /// They are asked for.
+    /// The first of them are asked for.
     Pulling(Op, AllocIndexes, BTreeSet<AllocId>),
+}
+
+/// What of these is asked for at once.
+fn piece(ids: &BTreeSet<AllocId>) -> BTreeSet<AllocId> {
+    ids.iter().copied().take(AT_ONCE).collect()
 }
 
 impl Watch {
@@ -138,7 +151,9 @@ impl Watch {
         let State::Lacks(round, ids) = &self.state else {
             return None;
         };
-        Some((ids.iter().copied().collect(), newer_than(round, ids)))
+        let ids = piece(ids);
+        let newer_than = newer_than(round, &ids);
+        Some((ids.into_iter().collect(), newer_than))
     }
 
     pub(super) fn pulls(&mut self, op: Op) {
@@ -172,6 +187,7 @@ impl Watch {
             |(id, index): &(&AllocId, &u64)| self.known.get(*id).is_none_or(|known| known < *index);
         let lacks = round.allocs.iter().filter(is_new).map(|(id, _)| *id);
         let lacks: BTreeSet<AllocId> = lacks.collect();
+        (self.misses, self.behind) = (false, false);
         match lacks.is_empty() {
             true => self.counts(now, &round),
             false => self.state = State::Lacks(round, lacks),
@@ -188,42 +204,59 @@ impl Watch {
         }
     }
 
-    /// The servers sent allocations. Returns those that are news.
-    pub(super) fn on_pulled(
-        &mut self,
-        cx: &mut Cx<'_>,
-        pulled: PulledAllocs,
-    ) -> Vec<Arc<PlacedAlloc>> {
-        let now = cx.now.at;
-        let State::Pulling(_, round, mut lacks) = core::mem::take(&mut self.state) else {
-            return Vec::new();
+    /// The servers sent allocations. Returns those that are news, and of those that cannot be read why.
+    pub(super) fn on_pulled(&mut self, cx: &mut Cx<'_>, pulled: PulledAllocs) -> Pulled {
+        let State::Pulling(_, round, mut ids) = core::mem::take(&mut self.state) else {
+            return Pulled::default();
         };
-        let mut news = Vec::new();
+        let mut asked = piece(&ids);
+        ids.retain(|id| !asked.contains(id));
+        let mut news = Pulled::default();
         for alloc in pulled.allocs {
-            let wanted = lacks
+            let wanted = asked
                 .contains(&alloc.id)
                 .then(|| round.allocs.get(&alloc.id));
             let Some(named) = wanted.flatten() else {
                 continue;
             };
             if alloc.modify_index >= *named {
-                lacks.remove(&alloc.id);
+                asked.remove(&alloc.id);
             }
             let known = self.known.get(&alloc.id);
             if known.is_none_or(|known| *known < alloc.modify_index) {
                 self.known.insert(alloc.id, alloc.modify_index);
-                news.push(alloc);
+                news.placed.push(alloc);
             }
         }
-        if lacks.is_empty() {
+        for (id, why) in pulled.unreadable {
+            if let Some(named) = round.allocs.get(&id)
+                && asked.remove(&id)
+            {
+                self.known.insert(id, *named);
+                news.unreadable.push((id, *named, why));
+            }
+        }
+        if !asked.is_empty() {
+            self.misses = true;
+            self.behind |= pulled.index <= newer_than(&round, &asked);
+        }
+        self.goes_on(cx, round, ids);
+        news
+    }
+
+    /// A piece of a round came, and these are left.
+    fn goes_on(&mut self, cx: &mut Cx<'_>, round: AllocIndexes, ids: BTreeSet<AllocId>) {
+        let now = cx.now.at;
+        if !ids.is_empty() {
+            self.state = State::Lacks(round, ids);
+        } else if !self.misses {
             self.counts(now, &round);
-        } else if pulled.index <= newer_than(&round, &lacks) {
+        } else if self.behind {
             // It waited in vain until it knew more.
             self.failed(cx);
         } else {
             self.state = State::Due(now + up_to_twice(cx, MISSING_PAUSE));
         }
-        news
     }
 
     /// All of a round is here.
@@ -299,6 +332,15 @@ impl Watch {
     pub fn index_of(&self, id: AllocId) -> Option<u64> {
         self.known.get(&id).copied()
     }
+}
+
+/// What came of a pull.
+#[derive(Debug, Default)]
+pub(super) struct Pulled {
+    /// What is news.
+    pub(super) placed: Vec<Arc<PlacedAlloc>>,
+    /// What cannot be read, as it is at this index of the servers, and why.
+    pub(super) unreadable: Vec<(AllocId, u64, String)>,
 }
 
 /// What servers have to be ahead of to have the latest of these allocations.

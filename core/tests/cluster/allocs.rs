@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drover_core::agent::requests::{Register, StopAlloc};
 use drover_core::agent::{Agent, Input};
 use drover_core::cluster::PlacedAlloc;
-use drover_core::ids::{AllocId, EvalId, JobKey, RequestId};
+use drover_core::ids::{AllocId, DeploymentId, EvalId, JobKey, RequestId};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
@@ -524,6 +524,46 @@ fn allocation_that_cannot_run_is_reported_once() {
     world.crash(Span::secs(1));
     world.run(Span::secs(60));
     assert_eq!((world.checks.reports, world.checks.wrong.len()), (1, 0));
+}
+
+/// What runs goes on, and nobody waits for it in vain.
+#[test]
+fn version_that_cannot_be_read_is_unhealthy_for_its_roll_out() {
+    let mut world = World::quiet();
+    let mut one = placed(1, job("web", 0));
+    one.deployment = Some(DeploymentId(1));
+    world.servers.place(world.now, one);
+    world.run(Span::secs(30));
+    world.servers.change(world.now, AllocId(1), |it| {
+        it.job = Err("it cannot be read".to_owned());
+        it.deployment = Some(DeploymentId(2));
+    });
+    world.run(Span::secs(30));
+    let reported = world.servers.allocs[&AllocId(1)].reported.clone();
+    let health = reported.and_then(|it| it.health).map(|it| it.healthy);
+    assert_eq!(health, Some(false));
+    assert_eq!(world.living().count(), 1);
+    let view = world.agent.as_ref().map(|agent| agent.view());
+    let alloc = view.and_then(|view| view.alloc(AllocId(1)));
+    let says = alloc.is_some_and(|alloc| {
+        let tasks = alloc.tasks().iter();
+        let mut events = tasks.flat_map(|task| task.state().events.clone());
+        events.any(|event| event.display_message.ends_with("it cannot be read"))
+    });
+    assert!(says, "an event says why");
+}
+
+/// Replies have a greatest size.
+#[test]
+fn many_allocations_are_pulled_in_pieces() {
+    let mut world = World::quiet();
+    for id in 1..=350 {
+        world.servers.place(world.now, placed(id, job("web", 0)));
+    }
+    world.run(Span::secs(30));
+    assert_eq!(world.living().count(), 350);
+    assert_eq!(world.servers.largest_pull, 100);
+    assert_eq!(differences(&world), Vec::<String>::new());
 }
 
 /// Found by a search: the answer to a report came after the servers had lost sight of what it was about.

@@ -77,6 +77,8 @@ pub(crate) struct Servers {
     pub(crate) allocs: BTreeMap<AllocId, Alloc>,
     /// Those that a reply ever named in full.
     pub(crate) sent: BTreeSet<AllocId>,
+    /// The most that a call asked for in full.
+    pub(crate) largest_pull: usize,
     /// The services that are registered.
     pub(crate) services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
     pub(crate) index: u64,
@@ -121,6 +123,7 @@ impl Servers {
             losses: 0,
             allocs: BTreeMap::new(),
             sent: BTreeSet::new(),
+            largest_pull: 0,
             services: BTreeMap::new(),
             index: 1,
             past: Vec::new(),
@@ -405,6 +408,7 @@ impl Servers {
     }
 
     fn pull(&mut self, calm: bool, ids: &[AllocId]) -> PulledAllocs {
+        self.largest_pull = self.largest_pull.max(ids.len());
         let past = self.past(calm);
         let mut allocs = Vec::new();
         for id in ids {
@@ -421,7 +425,11 @@ impl Servers {
             allocs.reverse();
         }
         let index = past.map_or(self.index, |(index, _)| index);
-        PulledAllocs { index, allocs }
+        PulledAllocs {
+            index,
+            allocs,
+            unreadable: Vec::new(),
+        }
     }
 
     fn take(&mut self, now: Instant, reports: Vec<Arc<AllocReport>>) {

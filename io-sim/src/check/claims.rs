@@ -158,6 +158,13 @@ fn is_named_by_servers(alloc: &AllocRunner, other: &AllocRunner) -> bool {
     one.of_servers && other.of_servers && named.into_iter().any(|id| *id == other.id)
 }
 
+/// Whether an allocation of servers gets what another wrote.
+fn gets_disk_of(view: View<'_>, alloc: &AllocRunner, other: &AllocRunner) -> bool {
+    let disk = view.disk_of(alloc.record());
+    let sources = disk.map_or(&[][..], |disk| disk.sources_of(alloc.record().id));
+    alloc.record().of_servers && sources.contains(&other.record().id)
+}
+
 /// The rule: what an allocation waits for, and whose that is.
 fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> {
     let older = view
@@ -171,7 +178,7 @@ fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> 
             .into_iter()
             .filter(|claim| own.contains(claim));
         waits.extend(common.map(|claim| (claim, other.record().id)));
-        if is_named_by_servers(alloc, other) {
+        if is_named_by_servers(alloc, other) || gets_disk_of(view, alloc, other) {
             waits.insert((Claim::Slot(other.record().slot()), other.record().id));
         }
         sum = plus(sum, asks_of(view, other));

@@ -12,6 +12,7 @@ use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
 use drover_core::model::group::EphemeralDisk;
 use drover_core::model::remote::RemotePrevious;
 use drover_core::store::disk::Disk;
+use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Instant, Span, Timestamp};
@@ -293,7 +294,14 @@ impl Checker {
                 || format!("{} starts without the disk of {id}", record.name),
             )?;
         }
-        let newest = self.disks.newest(world, &slot, record.create_index);
+        let newest = match record.of_servers {
+            false => self.disks.newest(world, &slot, record.create_index),
+            // Servers say whose it gets.
+            true => {
+                let previous = record.previous.filter(|id| ran(world, *id));
+                previous.filter(|id| !self.disks.lost.contains(id))
+            }
+        };
         let gets_it = self.disks.sticky.contains(&record.id) && !ran(world, record.id);
         let Some(before) = newest.filter(|_| gets_it) else {
             return Ok(());
@@ -309,18 +317,45 @@ impl Checker {
 
     /// The record of a disk names allocations of its slot alone, each once and the latest first, none of which is to go.
     pub(super) fn disk_has_one_location(&mut self, agent: &Agent) -> Verdict {
-        for (slot, disk) in agent.view().disks() {
+        let view = agent.view();
+        let mut takers = BTreeMap::new();
+        for (slot, disk) in view.disks() {
             let named = disk.holder.iter().chain(&disk.sources);
-            let known = named.clone().filter_map(|id| agent.view().alloc(*id));
+            let known = named.clone().filter_map(|id| view.alloc(*id));
             let records = known.map(AllocRunner::record);
+            // What servers placed is a slot of its own, and gets what others of its group had.
+            let is_of_slot = |one: &AllocRecord| match slot.alloc {
+                None => one.slot() == *slot,
+                Some(_) => one.of_servers && one.job == slot.job && one.group == slot.group,
+            };
             let right = records
                 .clone()
-                .filter(|one| one.slot() == *slot && !one.destroying);
+                .filter(|one| is_of_slot(one) && !one.destroying);
             let ages: Vec<u64> = records.map(|one| one.create_index).collect();
             let in_order = ages.is_sorted_by(|one, other| one > other);
             let holds = right.count() == named.count() && in_order && !disk.is_forgotten();
             self.holds(Property::DiskHasOneLocation, holds, || {
                 format!("{slot}: {disk:?}")
+            })?;
+            let lives = |id: &AllocId| view.alloc(*id).is_some_and(|it| !it.record().finished);
+            let Some(holder) = disk.holder.filter(lives) else {
+                continue;
+            };
+            // One that is to get it from another that was to get it comes after that one.
+            let comes_before = |other: &AllocId| {
+                let before = |one: AllocId, other: &AllocId| {
+                    let disk = view.alloc(one).and_then(|it| view.disk_of(it.record()));
+                    disk.is_some_and(|disk| disk.sources.contains(other))
+                };
+                before(holder, other) || before(*other, &holder)
+            };
+            let others = disk
+                .sources
+                .iter()
+                .filter_map(|source| takers.insert(*source, holder));
+            let twice = others.into_iter().find(|other| !comes_before(other));
+            self.holds(Property::DiskHasOneLocation, twice.is_none(), || {
+                format!("{slot}: {disk:?}, of which {twice:?} gets something, too")
             })?;
         }
         Ok(())

@@ -234,7 +234,11 @@ impl Servers {
             allocs.extend(allocs.clone());
             allocs.reverse();
         }
-        PulledAllocs { index, allocs }
+        PulledAllocs {
+            index,
+            allocs,
+            unreadable: Vec::new(),
+        }
     }
 
     fn report_allocs(

@@ -1,4 +1,5 @@
-//! Exec sessions. There is no limit to a session's time. It ends with its program, with its task, and with its
+//! Exec sessions. Servers let pass whoever may `alloc-exec`. Where the task sees the file system of the host, that is
+//! not enough, and this node asks whose the token is, as it does of its own API. There is no limit to a session's time. It ends with its program, with its task, and with its
 //! client, whose end is that of what the server sends.
 
 use std::collections::VecDeque;
@@ -12,10 +13,9 @@ use drover_rpc::types::stream::{AllocationsExec, ExecInput};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::alloc_id;
-use crate::agent_handle::AgentHandle;
+use super::{Inbound, alloc_id};
 use crate::http::errors::ApiError;
-use crate::http::exec::{Session, open_session};
+use crate::http::exec::{Session, may_enter, open_session};
 use crate::http::websocket::{write_closed, write_data, write_exit};
 
 /// How much input a program that does not read leaves waiting. So much is read ahead, because the end of the client
@@ -28,33 +28,40 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// What says so.
 const ALIVE: &str = "{}";
 
-/// Runs a program, and connects the server's client with it until one of them ends.
-///
-/// # Errors
-/// It cannot be run, or how it ended is not known.
-pub(super) async fn serve(
-    agent_handle: &AgentHandle,
-    asked: AllocationsExec,
-    input: &mut Input,
-    output: &mut Output,
-) -> Result<(), ApiError> {
-    let session = Session {
-        alloc: alloc_id(&asked.alloc_id)?,
-        task: TaskName::from(asked.task),
-        run: match asked.action.is_empty() {
-            true => SessionCommand::Command(asked.cmd),
-            false => SessionCommand::Action(asked.action),
-        },
-        tty: asked.tty,
-    };
-    let SessionClient {
-        input: to,
-        output: from,
-    } = open_session(agent_handle, session).await?;
-    // The program ends with what is dropped then.
-    tokio::select! {
-        () = listen(input, to) => Ok(()),
-        said = speak(output, from) => said,
+impl Inbound {
+    /// Runs a program, and connects the server's client with it until one of them ends.
+    ///
+    /// # Errors
+    /// The client may not, it cannot be run, or how it ended is not known.
+    pub(super) async fn exec(
+        &self,
+        asked: AllocationsExec,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<(), ApiError> {
+        let alloc = alloc_id(&asked.alloc_id)?;
+        let task = TaskName::from(asked.task);
+        let token = asked.auth_token.expose();
+        let sender = self.access.sender(&self.agent_handle, token).await?;
+        may_enter(&self.agent_handle, &sender, Some(alloc), Some(task.clone())).await?;
+        let session = Session {
+            alloc,
+            task,
+            run: match asked.action.is_empty() {
+                true => SessionCommand::Command(asked.cmd),
+                false => SessionCommand::Action(asked.action),
+            },
+            tty: asked.tty,
+        };
+        let SessionClient {
+            input: to,
+            output: from,
+        } = open_session(&self.agent_handle, session).await?;
+        // The program ends with what is dropped then.
+        tokio::select! {
+            () = listen(input, to) => Ok(()),
+            said = speak(output, from) => said,
+        }
     }
 }
 

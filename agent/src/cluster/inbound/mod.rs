@@ -2,8 +2,9 @@
 //! statistics, logs, files, sessions and so on of an allocation.
 //!
 //! The answers are those of the node's own API, put into the protocol's form; what they are made of is below
-//! `crate::http`. Servers check who may ask what. They are asked for allocations that they placed; an answer about
-//! another one of this node's is no secret from those who decide what runs on it.
+//! `crate::http`. Servers check who may ask what, but for one thing, which only the node knows: whether a program
+//! beside a task would see the file system of the host ([`exec`]). They are asked for allocations that they placed; an
+//! answer about another one of this node's is no secret from those who decide what runs on it.
 //!
 //! | | |
 //! |---|---|
@@ -33,8 +34,8 @@ use serde::de::DeserializeOwned;
 
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
-use crate::http::Measures;
 use crate::http::errors::ApiError;
+use crate::http::{ForServers, Measures};
 
 /// The streaming calls.
 const LOGS: &str = "FileSystem.Logs";
@@ -83,6 +84,8 @@ const NOT_THERE: [&str; 3] = [
 #[derive(Clone, Debug)]
 pub(crate) struct Inbound {
     pub(crate) agent_handle: AgentHandle,
+    /// Whose the tokens are that servers pass on.
+    pub(crate) access: ForServers,
     pub(crate) measures: Measures,
     pub(crate) log: AgentLog,
     /// Where the agent keeps its data.
@@ -130,7 +133,7 @@ impl Handler for Inbound {
                 Err(error) => Err(error),
             },
             EXEC => match asked(&call) {
-                Ok(asked) => exec::serve(&self.agent_handle, asked, input, output).await,
+                Ok(asked) => self.exec(asked, input, output).await,
                 Err(error) => Err(error),
             },
             MONITOR => match asked(&call) {

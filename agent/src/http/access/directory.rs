@@ -1,8 +1,7 @@
 //! Who is who: tokens and policies as the core knows them, and the rights that they mean.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -35,6 +34,36 @@ pub(crate) struct Directory {
     /// Who knows the tokens of the cluster, if this is a node of one.
     servers: Option<Servers>,
     kept: Mutex<Kept>,
+}
+
+/// Who is who, for what servers ask of this node for their users: it answers them before it has an API, which knows
+/// that.
+#[derive(Clone, Debug, Default)]
+pub struct ForServers(Arc<OnceLock<Arc<Directory>>>);
+
+impl ForServers {
+    /// From here on it is known.
+    pub(in crate::http) fn set(&self, directory: Arc<Directory>) {
+        // The first API is the only one.
+        let _ = self.0.set(directory);
+    }
+
+    /// Who has the token that servers pass on.
+    ///
+    /// # Errors
+    /// It is no token, or one that expired; nobody says whose it is; or the agent is just starting, or ends.
+    pub(crate) async fn sender(
+        &self,
+        agent_handle: &AgentHandle,
+        secret: &str,
+    ) -> Result<Principal, ApiError> {
+        let starting = || {
+            let words = "the agent of this node is just starting: try again";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words)
+        };
+        let directory = self.0.get().ok_or_else(starting)?;
+        directory.identify(agent_handle, Secret::of(secret)).await
+    }
 }
 
 /// What is known of a secret.

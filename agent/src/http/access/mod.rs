@@ -29,6 +29,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 pub(crate) use directory::Directory;
+pub use directory::ForServers;
 pub(crate) use principal::Principal;
 pub(super) use principal::require;
 pub(super) use revocation::bounded;

@@ -2,8 +2,11 @@
 //!
 //! They are allocations as all others: they claim what they hold ([`crate::claims`]), so that a port is free when
 //! nobody's process has it, whatever servers think. But they are of no job of this node: its scheduler neither counts
-//! nor ends them, its garbage collection leaves them until servers drop them, and their slots are their own, since
-//! servers may place two of one name.
+//! nor ends them, and their slots are their own, since servers may place two of one name. Garbage collection removes those
+//! that ended, once servers know that; then only what was reported is remembered, until servers drop them, so that
+//! nothing is run again that ended.
+//!
+//! A group's sticky disk moves to the allocation that replaces the one that has it, if both are on this node.
 //!
 //! Their jobs are kept by allocation ([`crate::store::Key::Placed`]), with the version that each one runs: servers
 //! have the job, its versions and its history, and a job of the same name may be one of this node's own. What could
@@ -19,19 +22,24 @@ use super::super::{Agent, cx};
 use crate::alloc::runner::{AllocRunner, Update};
 use crate::cluster::{AllocReport, PlacedAlloc};
 use crate::cx::Cx;
-use crate::ids::AllocId;
+use crate::ids::{AllocId, Slot};
 use crate::model::alloc::{ClientStatus, DeploymentHealth};
 use crate::model::device::AssignedDevices;
+use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::value::Value;
 use crate::scheduler::network;
 use crate::server::{News, Server};
+use crate::store::disk::Disk;
 use crate::store::record::AllocRecord;
 use crate::store::server::PlacedRecord;
 use crate::store::{Key, Record, Saved};
 use crate::task::runner::TaskRunner;
 use crate::text::parse_duration;
 use crate::time::{Now, Span};
+
+/// Why an allocation ends that servers do not have any more.
+const DROPPED: &str = "the servers do not have the allocation any more";
 
 /// Why an allocation ends whose node was out of reach for too long.
 const OUT_OF_CONTACT: &str = "the node is out of contact with its servers";
@@ -45,6 +53,12 @@ impl Agent {
             if self.shutdown.is_none() {
                 self.follow_placed(now, &placed);
                 touched.insert(placed.id);
+            }
+        }
+        for (id, modify_index, why) in news.unreadable {
+            if self.shutdown.is_none() {
+                self.follow_unreadable(now, (id, modify_index), why);
+                touched.insert(id);
             }
         }
         for id in news.dropped {
@@ -62,7 +76,7 @@ impl Agent {
             // Servers know no allocation of this node's own.
             Some(_) => self.shared.counters.stale += 1,
             // It ended, here or before: it is not run again.
-            None if placed.client_status.is_terminal() => {}
+            None if placed.client_status.is_terminal() || self.servers_know_end(placed.id) => {}
             None => {
                 if let Err(why) = self.make_placed(now, placed)
                     && let Some(server) = &mut self.server
@@ -74,15 +88,36 @@ impl Agent {
         }
     }
 
+    /// What servers say of an allocation cannot be read. One that is here goes on as it is.
+    fn follow_unreadable(&mut self, now: Now, (id, modify_index): (AllocId, u64), why: String) {
+        let has_ended = self.servers_know_end(id);
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        match (self.allocs.get_mut(&id), &mut self.server) {
+            // Servers know no allocation of this node's own.
+            (Some(alloc), _) if !alloc.record().of_servers => cx.count_stale(),
+            (Some(alloc), _) => {
+                let record = alloc.record();
+                if !record.is_terminal() {
+                    // Which roll-out wants it nobody can say.
+                    let unjudged = record.deployment.filter(|_| record.health.is_none());
+                    alloc.cannot_take(&mut cx, unjudged, &why);
+                }
+                let job = alloc.job().clone();
+                remember(&mut cx, id, &job, modify_index);
+            }
+            (None, Some(server)) if !has_ended => server.refuse(&mut cx, id, why),
+            (None, Some(_) | None) => {}
+        }
+    }
+
     /// Makes an allocation that servers placed.
     ///
     /// # Errors
     /// It cannot be run.
     fn make_placed(&mut self, now: Now, placed: &PlacedAlloc) -> Result<(), String> {
-        let job = placed.job.clone()?;
-        let Some(group) = job.group(placed.group.as_str()) else {
-            return Err(format!("the job has no group \"{}\"", placed.group));
-        };
+        let job = wanted_job(placed)?.clone();
+        let group = job.group(placed.group.as_str());
+        let group = group.ok_or_else(|| no_group(placed))?;
         let holders = self.allocs.values().filter(|alloc| !alloc.is_gone());
         let held = holders
             .filter_map(|alloc| alloc.record().address())
@@ -90,6 +125,7 @@ impl Agent {
         let network = network::assign(&self.config.node, placed.id, group, &held)
             .map_err(|why| why.to_string())?;
         let devices = self.with_plugins(&placed.devices);
+        let disk = self.disk_of_placed(placed, group);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let index = cx.next_index();
         let record = AllocRecord {
@@ -121,12 +157,32 @@ impl Agent {
         };
         let silence = silence_of(&job, &record);
         remember(&mut cx, placed.id, &job, placed.modify_index);
+        cx.save_disk(record.slot(), disk);
         let runner = AllocRunner::new(&mut cx, record, job);
         self.allocs.insert(placed.id, runner);
         if let Some(server) = &mut self.server {
             server.stops_after(placed.id, silence);
         }
         Ok(())
+    }
+
+    /// The disk of an allocation that servers placed, if there is something to remember of it: it gets that of the one
+    /// that it replaces, if its group wants that and the other is on this node.
+    fn disk_of_placed(&self, placed: &PlacedAlloc, group: &TaskGroup) -> Option<Disk> {
+        let of_servers = |id: AllocId| {
+            let alloc = self.allocs.get(&id).map(|alloc| alloc.record());
+            alloc.filter(|alloc| alloc.of_servers && !alloc.destroying)
+        };
+        let previous = of_servers(placed.previous?)?;
+        let known = self.shared.disks.get(&previous.slot());
+        let sources = known.map(|disk| disk.sources_of(previous.id).to_vec());
+        let disk = Disk {
+            holder: Some(previous.id),
+            sources: sources.unwrap_or_default(),
+            ..Disk::default()
+        };
+        let settings = group.ephemeral_disk.unwrap_or_default();
+        disk.placed(placed.id, settings, |id| of_servers(id).is_some())
     }
 
     /// The devices, with the plugins that have them here.
@@ -157,13 +213,13 @@ impl Agent {
                     no_shutdown_delay: placed.no_shutdown_delay,
                 },
             );
-        } else if let Ok(job) = &placed.job
-            && !alloc.record().is_terminal()
-            && job.group(placed.group.as_str()).is_some()
-        {
-            let is_same = alloc.job() == job && alloc.record().deployment == placed.deployment;
-            if !is_same {
-                alloc.update(&mut cx, Update::Version(job.clone(), placed.deployment));
+        } else if !alloc.record().is_terminal() {
+            let is_same =
+                |job| alloc.job() == job && alloc.record().deployment == placed.deployment;
+            match wanted_job(placed) {
+                Ok(job) if is_same(job) => {}
+                Ok(job) => alloc.update(&mut cx, Update::Version(job.clone(), placed.deployment)),
+                Err(why) => alloc.cannot_take(&mut cx, placed.deployment, &why),
             }
             if alloc.record().canary != placed.canary {
                 alloc.edit(&mut cx, |record| record.canary = placed.canary);
@@ -185,11 +241,79 @@ impl Agent {
         }
     }
 
-    /// Servers do not have an allocation any more.
+    /// Servers do not have an allocation any more. Where another is to get its disk, it ends, and is removed when it is
+    /// dropped again, with the next heartbeat.
     fn drop_placed(&mut self, now: Now, id: AllocId) {
-        match self.allocs.get_mut(&id) {
-            Some(alloc) => alloc.destroy(&mut cx(&self.config, &mut self.shared, now)),
-            None => self.forget_placed(now, id),
+        let is_awaited = self.awaits_disk_of(id);
+        // One of this node's own is none that servers could drop.
+        let alloc = self.allocs.get_mut(&id);
+        let Some(alloc) = alloc.filter(|alloc| alloc.record().of_servers) else {
+            return self.forget_placed(now, id);
+        };
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        match is_awaited {
+            true => alloc.update(&mut cx, Update::Stop(DROPPED)),
+            false => {
+                alloc.destroy(&mut cx);
+                self.disks_lose(now, id);
+            }
+        }
+    }
+
+    /// An allocation of servers is being removed: nobody gets its disk any more.
+    pub(in crate::agent) fn disks_lose(&mut self, now: Now, id: AllocId) {
+        let disks = self.shared.disks.iter();
+        let of_it = disks.filter(|(slot, disk)| slot.alloc.is_some() && disk.sources.contains(&id));
+        let slots: Vec<Slot> = of_it.map(|(slot, _)| slot.clone()).collect();
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        for slot in slots {
+            cx.edit_disk(&slot, |disk| disk.lose(id));
+        }
+    }
+
+    /// Whether an allocation that lives is to get what lies on the disk of this one.
+    fn awaits_disk_of(&self, id: AllocId) -> bool {
+        let takes = |alloc: &AllocRunner| {
+            let disk = self.shared.disks.get(&alloc.record().slot());
+            disk.is_some_and(|disk| disk.sources_of(alloc.record().id).contains(&id))
+        };
+        let mut living = self.allocs.values().filter(|it| !it.record().finished);
+        living.any(takes)
+    }
+
+    /// Whether servers know that an allocation of theirs ended, and all that became of it.
+    pub(in crate::agent) fn servers_know_end(&self, id: AllocId) -> bool {
+        let index = self
+            .allocs
+            .get(&id)
+            .map(|alloc| alloc.record().modify_index);
+        let server = self.server.as_ref();
+        server.is_some_and(|server| server.knows_end(id, index))
+    }
+
+    /// The allocations of servers that ended and are kept because servers do not know that yet.
+    pub(in crate::agent) fn unreported(&self) -> BTreeSet<AllocId> {
+        let records = self.allocs.values().map(|alloc| alloc.record());
+        let ended = records.filter(|record| record.of_servers && record.finished);
+        // Servers may be named again.
+        let is_unknown = |record: &&Arc<AllocRecord>| {
+            let server = self.server.as_ref();
+            server.is_none_or(|server| !server.knows_end(record.id, Some(record.modify_index)))
+        };
+        ended.filter(is_unknown).map(|record| record.id).collect()
+    }
+
+    /// The directory and the records of an allocation of servers are removed. What servers know of its end stays, until
+    /// they drop it.
+    pub(in crate::agent) fn placed_is_removed(&mut self, now: Now, alloc: &AllocRecord) {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        cx.save_disk(alloc.slot(), None);
+        match &mut self.server {
+            Some(server) if server.knows_end(alloc.id, None) => {
+                cx.forget(Key::Placed(alloc.id));
+                server.keep_end(&mut cx, alloc.id);
+            }
+            Some(_) | None => self.forget_placed(now, alloc.id),
         }
     }
 
@@ -314,6 +438,20 @@ impl Agent {
         }
         server
     }
+}
+
+/// The job that an allocation is to run.
+///
+/// # Errors
+/// It cannot be read, or has no such group.
+fn wanted_job(placed: &PlacedAlloc) -> Result<&Arc<Job>, String> {
+    let job = placed.job.as_ref().map_err(Clone::clone)?;
+    let has_group = job.group(placed.group.as_str()).is_some();
+    has_group.then_some(job).ok_or_else(|| no_group(placed))
+}
+
+fn no_group(placed: &PlacedAlloc) -> String {
+    format!("the job has no group \"{}\"", placed.group)
 }
 
 fn remember(cx: &mut Cx<'_>, id: AllocId, job: &Arc<Job>, modify_index: u64) {

@@ -34,6 +34,7 @@ impl View<'_> {
             .chain(self.reschedule_wait(now, alloc))
             .chain(others)
             .chain(self.drain_wait(alloc))
+            .chain(self.server_wait(now, alloc))
             .chain(longest)
             .collect()
     }

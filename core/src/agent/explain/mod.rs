@@ -9,6 +9,7 @@ mod checks;
 mod holders;
 mod job;
 mod reschedules;
+mod servers;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -100,21 +100,25 @@ impl Agent {
             _ => None,
         };
         let what = what.unwrap_or_else(|| wait.to_string());
+        let until = self.task_until(task);
         Waiting {
             what,
-            until: self.task_until(task).map(|at| wall(now, at)),
-            then: then(wait).to_owned(),
+            until: until.map(|at| wall(now, at)),
+            then: then(wait, until.is_some()).to_owned(),
         }
     }
 }
 
-/// What follows when a task's wait is over.
-fn then(wait: TaskWait) -> &'static str {
+/// What follows when a task's wait is over, which ends at a time or not.
+fn then(wait: TaskWait, ends: bool) -> &'static str {
     match wait {
         TaskWait::Stage => "it is set up when the stages before its own are done",
         TaskWait::Services => "it starts; it waits as long as that takes",
         TaskWait::Identities => {
             "its setup goes on; servers that do not sign them are asked again, for as long as that takes"
+        }
+        TaskWait::Prestart if !ends => {
+            "the next hook runs, and after the last one it starts; it waits as long as that takes"
         }
         TaskWait::Prestart => {
             "the next hook runs, and after the last one it starts; a hook that takes longer fails"

@@ -19,9 +19,11 @@ use crate::model::job::{Job, JobType};
 use crate::model::node::{DriverInfo, Node};
 use crate::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use crate::model::task::Task;
+use crate::model::template::Template;
 use crate::model::value::Value;
 use crate::store::Saved;
 use crate::time::{Instant, Now, Span, Timestamp};
+use crate::work::HookWork;
 
 struct World {
     agent: Agent,
@@ -29,6 +31,8 @@ struct World {
     requests: u64,
     /// The status of every answer to a check.
     status: u16,
+    /// Whether templates wait for something that never comes.
+    templates_wait: bool,
 }
 
 impl World {
@@ -51,6 +55,7 @@ impl World {
             at: now.at,
             requests: 0,
             status: 404,
+            templates_wait: false,
         }
     }
 
@@ -92,9 +97,15 @@ impl World {
             return driven(&key, effect);
         }
         if let Effect::Hook(HookEffect::Run {
-            op, alloc, task, ..
+            op,
+            alloc,
+            task,
+            work,
         }) = effect
         {
+            if self.templates_wait && matches!(work, HookWork::RenderTemplates(_)) {
+                return Vec::new();
+            }
             let result = Ok(HookOutput::default());
             return vec![Input::Hook(HookInput {
                 op,
@@ -233,6 +244,32 @@ fn awaited<'a>(waits: &'a [Waiting], words: &str) -> &'a Waiting {
 fn left(world: &World, one: &Waiting) -> Option<i64> {
     let left = one.until? - now(world.at).wall;
     Some(left.0.div_euclid(Span::secs(1).0))
+}
+
+#[test]
+fn hook_that_may_wait_for_ever_is_not_said_to_fail() {
+    let waiting = |templates: bool| {
+        let mut world = World::new();
+        world.templates_wait = true;
+        let job = web(|group| {
+            if templates {
+                group.tasks[0].templates = vec![Template {
+                    dest_path: "local/words".to_owned(),
+                    ..Template::default()
+                }];
+            }
+        });
+        world.submit(job, Span::secs(5));
+        world.alloc().tasks[0].waiting.clone()
+    };
+    let wait = waiting(true).expect("it waits for its templates");
+    assert_eq!(wait.what, "its prestart hook \"template\"");
+    assert_eq!(wait.until, None);
+    assert!(
+        wait.then.ends_with("it waits as long as that takes"),
+        "{wait:?}"
+    );
+    assert_eq!(waiting(false), None, "it runs");
 }
 
 #[test]

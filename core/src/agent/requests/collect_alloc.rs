@@ -27,17 +27,13 @@ impl OperatorRequest for CollectAlloc {
             return Some(unknown(self.alloc));
         };
         let record = alloc.record().clone();
-        if record.of_servers {
-            let why =
-                "the servers of the cluster placed the allocation: it stays until they drop it";
-            return Some(conflict(why));
-        }
         if !record.finished {
             return Some(conflict("the allocation is not terminal: stop it first"));
         }
         if asked.agent.gc_snapshot(asked.now.wall).is_needed(&record) {
             return Some(conflict(
-                "the allocation is still needed: for its replacement, its disk or its roll-out",
+                "the allocation is still needed: for its replacement, its disk, its roll-out, or because servers do not know \
+                 yet that it ended",
             ));
         }
         asked.agent.remove(asked.now, self.alloc);

@@ -32,6 +32,7 @@ use crate::cx::Cx;
 use crate::hooks::Pipeline;
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, TaskLife};
+use crate::model::event::{EventType, TaskEvent};
 use crate::model::job::Job;
 use crate::model::task::Stage;
 use crate::store::record::AllocRecord;
@@ -407,5 +408,24 @@ impl AllocRunner {
             record.health = None;
         });
         self.health = report::watch(cx, &self.record, &self.job);
+    }
+
+    /// Servers want a version of its job that cannot be run here: it goes on as it is, and does not count as healthy for
+    /// the roll-out of that version.
+    pub(crate) fn cannot_take(
+        &mut self,
+        cx: &mut Cx<'_>,
+        deployment: Option<DeploymentId>,
+        why: &str,
+    ) {
+        let words = format!("The new version of the job cannot be run: {why}");
+        for task in self.tasks.iter_mut().filter(|task| !task.is_dead()) {
+            let event = TaskEvent::new(EventType::AllocUnhealthy, cx.now.wall, &words);
+            task.push(cx, event.detail("message", &words));
+        }
+        if deployment.is_some() {
+            self.edit(cx, |record| record.deployment = deployment);
+            self.set_health(cx, false);
+        }
     }
 }
