@@ -16,14 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 . bench/everyday_nomad.sh
-
-# CPU of agent and helpers while so many seconds pass, in microseconds.
-cpu_of() {
-    local cpu0
-    cpu0=$(group_cpu)
-    sleep "$1"
-    echo $(($(group_cpu) - cpu0))
-}
+. bench/beside_nomad.sh
 
 measure_memory() {
     local before count
@@ -144,26 +137,6 @@ measure_nomad() {
     start_nomad
     measure_all
     end_nomad
-}
-
-# figure UNIT SCALE DIGITS BETTER KEY WHAT LEAST AIM
-figure() {
-    local ours=${found["drover $5"]} theirs=${found["nomad $5"]:-}
-    local shown ratio=
-    if [ -n "$theirs" ]; then
-        shown=$(awk -v x="$theirs" -v s="$2" -v d="$3" -v u="$1" 'BEGIN { printf "%.*f%s", d, x / s, u }')
-        ratio=$(awk -v o="$ours" -v t="$theirs" 'BEGIN { printf "%.2f", o / (t ? t : 1) }')
-        printf -v nomad_column '%12s %7s' "$shown" "$ratio"
-    else
-        printf -v nomad_column '%12s %7s' - -
-    fi
-    row "$1" "$2" "$3" "$4" "$6" "$ours" "$7" "$8"
-}
-
-row_line() {
-    local line
-    printf -v line '%-58s %12s %10s %10s %-7s' "$@"
-    echo "$line $nomad_column"
 }
 
 print_table() {

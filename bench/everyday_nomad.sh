@@ -1,6 +1,9 @@
 # Starting and ending an agent of Nomad that is client and server in one, as one machine would have
 # it. Sourced, not run.
 
+# What it is told besides.
+nomad_options=()
+
 start_nomad() {
     mkdir -p "$dir/nomad"
     {
@@ -28,7 +31,8 @@ plugin "raw_exec" {
 }
 EOF
     } > "$dir/nomad.hcl"
-    inside env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/nomad.hcl" >> "$dir/log" 2>&1 &
+    inside env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/nomad.hcl" "${nomad_options[@]}" \
+        >> "$dir/log" 2>&1 &
     agent=$!
 }
 

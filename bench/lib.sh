@@ -182,6 +182,14 @@ written() { field "/proc/$1/io" write_bytes; }
 # Microseconds of CPU that agent and helpers took. Tasks have groups of their own.
 group_cpu() { awk '$1 == "usage_usec" { print $2 }' "$group/cpu.stat"; }
 
+# CPU of agent and helpers while so many seconds pass, in microseconds.
+cpu_of() {
+    local cpu0
+    cpu0=$(group_cpu)
+    sleep "$1"
+    echo $(($(group_cpu) - cpu0))
+}
+
 group_kernel_memory() {
     cat "$memory_group/memory.kmem.usage_in_bytes" 2> /dev/null \
         || awk '$1 == "kernel" { print $2 }' "$memory_group/memory.stat"
@@ -203,7 +211,7 @@ criterion() {
         }' <<< "$2"
 }
 
-# Rows: what, measured, at least, aim; "-" where nothing is asked.
+# Rows: what, measured, at least, aim; "-" where nothing is asked, or nothing was measured.
 header() {
     echo "On $(stat -f -c %T "$dir"), $(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg) before."
     row_line 'figure' 'measured' 'at least' 'aim' ''
@@ -220,7 +228,7 @@ row() {
     local verdict='missed'
     ! meets "$least" || verdict=enough
     ! meets "$aim" || verdict=good
-    [ "$least$aim" != -- ] || verdict=
+    [ "$least$aim" != -- ] && [ "$measured" != - ] || verdict=
     row_line "$what" "$(show "$measured")" "$(show "$least")" "$(show "$aim")" "$verdict"
 }
 

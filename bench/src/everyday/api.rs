@@ -8,7 +8,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::sleep;
 
 /// How long anything may take before the measurement is given up.
@@ -36,6 +36,25 @@ impl Api {
         Ok(Api { addr, sender })
     }
 
+    /// One to a socket of this machine, if somebody listens there.
+    pub(crate) async fn at_socket(path: &str) -> Option<Api> {
+        let stream = UnixStream::connect(path).await.ok()?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
+        tokio::spawn(connection);
+        let addr = "localhost".to_owned();
+        Some(Api { addr, sender })
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> Request<Full<Bytes>> {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.addr)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .unwrap()
+    }
+
     /// Sends a request and gives the answer as soon as its head is there.
     pub(crate) async fn send(
         &mut self,
@@ -43,15 +62,16 @@ impl Api {
         path: &str,
         body: &str,
     ) -> Response<Incoming> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", &self.addr)
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body.to_owned())))
-            .unwrap();
+        let request = self.request(method, path, body);
         let answer = self.sender.send_request(request).await;
         answer.expect("the agent hung up")
+    }
+
+    /// Whether there is an answer, and it is of success.
+    pub(crate) async fn answers(&mut self, path: &str) -> bool {
+        let request = self.request("GET", path, "");
+        let answer = self.sender.send_request(request).await;
+        answer.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// The answer's body, which must be of success.
@@ -100,6 +120,32 @@ impl Api {
                 "nothing becomes of {path}: {seen}"
             );
             sleep(REST).await;
+        }
+    }
+
+    /// The same by blocking queries: looks again as soon as something changed.
+    pub(crate) async fn await_change(
+        &mut self,
+        path: &str,
+        done: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let begin = Instant::now();
+        let mut index = 0;
+        loop {
+            let query = format!("{path}?index={index}&wait=10s");
+            let answer = self.send("GET", &query, "").await;
+            let header = answer.headers().get("x-nomad-index");
+            let changed = header.and_then(|value| value.to_str().ok()?.parse().ok());
+            let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+            let seen = serde_json::from_slice(&bytes).unwrap_or_default();
+            if done(&seen) {
+                return seen;
+            }
+            assert!(
+                begin.elapsed() < TIMEOUT,
+                "nothing becomes of {path}: {seen}"
+            );
+            index = changed.unwrap_or(0);
         }
     }
 

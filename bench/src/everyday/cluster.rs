@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::api::{Api, TIMEOUT, quantile, wall};
-use crate::jobs::{own, own_service, single};
+use crate::jobs::{allocs_of, own, own_service, single};
 
 /// Starts an agent and waits until the servers have a new node that is ready. Prints its pid and how long that
 /// took.
@@ -36,7 +36,7 @@ pub(crate) async fn join(servers: &str, log: &str, command: &[&str]) {
         let id = node["ID"].as_str().unwrap_or_default();
         node["Status"] == "ready" && !known.iter().any(|known| known == id)
     };
-    wait(&mut api, "/v1/nodes", |nodes| {
+    api.await_change("/v1/nodes", |nodes| {
         nodes.as_array().is_some_and(|all| all.iter().any(is_new))
     })
     .await;
@@ -73,7 +73,7 @@ pub(crate) async fn placed(servers: &str, count: u64, socket: &str) {
         let nanos = u64::try_from(u128::from_le_bytes(stamp)).unwrap();
         let started = Duration::from_nanos(nanos);
         times.push(started.saturating_sub(begin));
-        wait(&mut api, &allocs_of(&id), |list| {
+        api.await_change(&allocs_of(&id), |list| {
             list[0]["ClientStatus"] == "complete"
         })
         .await;
@@ -92,16 +92,15 @@ pub(crate) async fn lives(servers: &str, count: u64) {
         let path = allocs_of(&id);
         let begin = Instant::now();
         api.submit(&own_service(&id, &["wait", "600000"])).await;
-        wait(&mut api, &path, |list| list[0]["ClientStatus"] == "running").await;
+        api.await_change(&path, |list| list[0]["ClientStatus"] == "running")
+            .await;
         starts.push(begin.elapsed());
         // What has just begun may still be told of.
         sleep(Duration::from_millis(500)).await;
         let begin = Instant::now();
         api.bytes("DELETE", &format!("/v1/job/{id}"), "").await;
-        wait(&mut api, &path, |list| {
-            list[0]["ClientStatus"] == "complete"
-        })
-        .await;
+        api.await_change(&path, |list| list[0]["ClientStatus"] == "complete")
+            .await;
         stops.push(begin.elapsed());
     }
     let start = quantile(&mut starts, 50);
@@ -121,39 +120,13 @@ pub(crate) async fn together(servers: &str, id: &str, count: u64) {
         let so = list.iter().filter(|one| one["ClientStatus"] == status);
         so.count() as u64 == count
     };
-    wait(&mut api, &path, |list| all(list, "running")).await;
+    api.await_change(&path, |list| all(list, "running")).await;
     // Whoever counts what is sent at their end begins to count now.
     let rest = end.saturating_sub(wall());
     assert!(rest > Duration::from_secs(5), "they start too slowly");
     sleep(end.saturating_sub(wall())).await;
-    wait(&mut api, &path, |list| all(list, "complete")).await;
+    api.await_change(&path, |list| all(list, "complete")).await;
     println!("{}", wall().saturating_sub(end).as_micros());
-}
-
-fn allocs_of(job: &str) -> String {
-    format!("/v1/job/{job}/allocations")
-}
-
-/// Waits by blocking queries until `done` likes what is there.
-async fn wait(api: &mut Api, path: &str, done: impl Fn(&Value) -> bool) {
-    let begin = Instant::now();
-    let mut index = 0;
-    loop {
-        let query = format!("{path}?index={index}&wait=10s");
-        let answer = api.send("GET", &query, "").await;
-        let header = answer.headers().get("x-nomad-index");
-        let seen = header.and_then(|value| value.to_str().ok()?.parse().ok());
-        let bytes = http_body_util::BodyExt::collect(answer.into_body()).await;
-        let list = serde_json::from_slice(&bytes.unwrap().to_bytes()).unwrap_or_default();
-        if done(&list) {
-            return;
-        }
-        assert!(
-            begin.elapsed() < TIMEOUT,
-            "nothing becomes of {path}: {list}"
-        );
-        index = seen.unwrap_or(0);
-    }
 }
 
 /// Writes the name of each figure that servers send in statsd's form to a file, a line each, for ever.

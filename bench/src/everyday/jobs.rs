@@ -41,3 +41,8 @@ pub(crate) fn single(id: &str, kind: &str, count: u64, command: &str, args: &[&s
 pub(crate) fn own_service(id: &str, args: &[&str]) -> Value {
     single(id, "service", 1, &own(), args)
 }
+
+/// Where the allocations of a job are listed.
+pub(crate) fn allocs_of(job: &str) -> String {
+    format!("/v1/job/{job}/allocations")
+}

@@ -1,5 +1,5 @@
-//! The measuring client of `bench/everyday.sh` and `bench/cluster.sh`: what people, their programs and servers do all
-//! day, asked of any agent that speaks Nomad's API, so that two of them can be compared.
+//! The measuring client of `bench/everyday.sh`, `bench/cluster.sh` and `bench/isolation.sh`: what people, their programs
+//! and servers do all day, asked of any agent that speaks Nomad's API, so that two of them can be compared.
 //!
 //! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
 
@@ -12,6 +12,7 @@
 
 mod api;
 mod cluster;
+mod isolation;
 mod jobs;
 mod life;
 mod lists;
@@ -23,6 +24,7 @@ mod tasks;
 use std::env;
 
 use api::Api;
+use isolation::{cpusets, docker, lives, networks};
 
 fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -41,14 +43,52 @@ fn main() {
         _ => {}
     }
     let [name, addr, rest @ ..] = args.as_slice() else {
-        println!("this is a part of bench/everyday.sh and bench/cluster.sh: run these");
+        println!("this is a part of bench/everyday.sh, cluster.sh and isolation.sh: run these");
         return;
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(measure(name, addr, rest));
+    runtime.block_on(async {
+        if !measure_isolation(name, addr, rest).await {
+            measure(name, addr, rest).await;
+        }
+    });
+}
+
+/// What `bench/isolation.sh` asks for; whether it is that.
+async fn measure_isolation(name: &str, addr: &str, rest: &[&str]) -> bool {
+    let number = |text: &str| text.parse::<u64>().expect("no number");
+    match (name, rest) {
+        ("lacks", [what, seconds]) => isolation::lacks(addr, what, number(seconds)).await,
+        ("many", [job, driver, count, args @ ..]) => {
+            isolation::many(addr, job, driver, number(count), args).await;
+        }
+        ("isolated-lives", [driver, count, seconds]) => {
+            lives::lives(addr, driver, number(count), number(seconds)).await;
+        }
+        ("added-by-networks", [driver, count, seconds]) => {
+            lives::added_by_networks(addr, driver, number(count), number(seconds)).await;
+        }
+        ("fits", [job, megabytes]) => lives::fits(addr, job, number(megabytes)).await,
+        ("networks", [job, count]) => networks::rate(addr, job, number(count)).await,
+        ("cpusets", [driver, count, seconds]) => {
+            cpusets::changes(addr, driver, number(count), number(seconds)).await;
+        }
+        ("containers", [socket, dirs, count, seconds]) => {
+            docker::starts(addr, (socket, dirs), number(count), number(seconds)).await;
+        }
+        ("container-services", [socket, dirs, job, count]) => {
+            docker::services(addr, (socket, dirs), job, number(count)).await;
+        }
+        ("look", [job, seconds]) => docker::look_each_second(addr, job, number(seconds)).await,
+        ("engine-returns", [socket, job, seconds]) => {
+            docker::engine_returns(addr, socket, job, number(seconds)).await;
+        }
+        _ => return false,
+    }
+    true
 }
 
 async fn measure(name: &str, addr: &str, rest: &[&str]) {
