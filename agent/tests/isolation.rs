@@ -70,7 +70,7 @@ fn isolated_task_outlives_agent_and_leaves_nothing() {
         look(&lone, "cat /alloc/data/where; echo; id -un"),
         "in /alloc\nnobody"
     );
-    let launches = lone.world.launches();
+    let launches = lone.world.launches_of_tasks(1);
     lone = lone.next_agent();
     alloc(&lone, "web", |task| task["State"] == "running");
     assert_eq!(look(&lone, "ls -d /proc/1 /proc/2"), "/proc/1\n/proc/2");

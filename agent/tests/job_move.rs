@@ -93,8 +93,10 @@ fn job_move_transfers_disk() {
     let dir = world.path("one/alloc").join(id(&before));
     written(&dir.join("alloc/data/starts"));
     let out = Program::run(moving(&one.addr, &other.addr, &["db"])).ok();
+    let taken = "takes over job \"db\"; 1 allocation(s) stop here";
+    let last = out.lines().last().unwrap_or_default();
     assert!(
-        out.contains("Migrating the disk of allocation") || out.contains("running"),
+        out.contains(taken) && last.contains(" db.g[0] ") && last.contains(" running: "),
         "{out}"
     );
     let after = alloc(&other, "running");

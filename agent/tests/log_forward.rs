@@ -258,7 +258,12 @@ fn what_was_rotated_away_is_told() {
     assert!((3_000_000..6_000_000).contains(&lost), "{lost}");
     let path = "/v1/metrics?format=prometheus";
     let (_, text) = request(&lone.agent.addr, "GET", path, None).unwrap();
-    assert!(text.contains("drover_log_forward_lost_bytes"), "{text}");
+    let samples = text.lines();
+    let samples = samples.filter_map(|line| line.strip_prefix("drover_log_forward_lost_bytes{"));
+    let counted: Vec<u64> = samples
+        .map(|sample| sample.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(counted, [lost], "{text}");
 }
 
 #[test]

@@ -339,6 +339,8 @@ fn redirect_is_not_followed_and_the_next_message_counts_what_was_missed() {
     let told = message(&server, "/ops", is("failed", "two"));
     assert_eq!(told["missed"], 1);
     assert!(elsewhere.posted("/", 0).is_empty());
+    // Whoever follows a redirect asks, and hands in nothing.
+    assert_eq!(elsewhere.asked("/"), Vec::<String>::new());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use support::{Agent, Ended, Lone, Program, TIMEOUT, World, command, free_addr, request};
+use support::{Agent, Ended, Lone, Program, TIMEOUT, World, command, free_addr, request, shims};
 
 /// What nobody is to find in an archive or a snapshot.
 const SECRET: &str = "kQ7-never-to-be-read-Zx4";
@@ -196,9 +196,11 @@ fn agent_to_try_things_out_stops_its_tasks_and_removes_its_data() {
         Program::of(command(args).env("DROVER_ADDR", format!("http://{addr}"))).end()
     };
     run(&["job", "run", text(&job)]).ok();
+    assert_eq!(shims(&dir).len(), 1, "its task runs");
     agent.interrupt();
     let ended = agent.end();
     assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(shims(&dir), Vec::<String>::new(), "its task runs on");
     assert_eq!(made(), 0, "{}", ended.err);
 
     let told = drover(&["agent", "-dev", "-data-dir", "x"]).failed();

@@ -60,7 +60,7 @@ fn tasks_with_stopped_shims_are_killed_by_next_agent() {
     let (data, addr) = (world.data(), free_addr());
     let agent = Agent::start(&data, &addr);
     register(&agent, "trap '' INT TERM; while :; do sleep 1000; done");
-    let launches = world.launches();
+    let launches = world.launches_of_tasks(TASKS);
     for pid in shims(&data) {
         let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
@@ -83,7 +83,7 @@ fn task_that_keeps_stopping_its_shim_is_killed() {
         &agent,
         &format!("trap '' INT TERM; while :; do {stops}; done"),
     );
-    let launches = world.launches();
+    let launches = world.launches_of_tasks(TASKS);
     stop(&agent);
     world.is_left_clean(&launches);
 }

@@ -195,6 +195,7 @@ fn source_swapped_for_symlink_is_not_moved() {
     let data = place.path(FIRST, "alloc/data");
     let replacement = place.path(SECOND, "alloc/data");
     let stop = AtomicBool::new(false);
+    let mut moved = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -206,11 +207,13 @@ fn source_swapped_for_symlink_is_not_moved() {
             assert!(!is_link(&replacement), "a link was taken over");
             // What was taken over goes back, as if nothing had been.
             if fs::read_dir(&replacement).is_ok_and(|dir| dir.count() > 0) {
+                moved += 1;
                 let _ = renameat_with(CWD, &replacement, CWD, &data, RenameFlags::NOREPLACE);
             }
             place.dirs.build_alloc(SECOND).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });
+    assert!(moved > 0, "nothing was ever taken over");
     place.assert_outside_untouched();
 }

@@ -209,8 +209,15 @@ fn signing_key_survives_agent_and_is_private() {
     let file = world.dir.path().join("key");
     let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    assert_eq!(fs::read(&file).unwrap().len(), 32);
-    assert!(!format!("{again:?}").contains("seed"));
+    let seed = fs::read(&file).unwrap();
+    assert_eq!(seed.len(), 32);
+    let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+    let list = format!("{seed:?}").trim_matches(['[', ']']).to_owned();
+    let encoded = BASE64_URL_SAFE_NO_PAD.encode(&seed);
+    for shown in [format!("{again:?}"), again.keys().to_string()] {
+        let mut forms = [&hex, &list, &encoded].into_iter();
+        assert!(!forms.any(|it| shown.contains(it)), "the key is shown");
+    }
     fs::write(&file, "short").unwrap();
     let dir = File::open(world.dir.path()).unwrap();
     assert!(

@@ -272,6 +272,7 @@ fn without_cgroup_kill_members_are_killed_one_by_one() {
     let group = groups.create("one.task", &Limits::default());
     // Joined to the version 1 groups alone, so that the version 2 tree does not know it.
     let [cpu, memory, ..] = group.procs.as_slice() else {
+        eprintln!("skipped: there are no control groups of version 1");
         return;
     };
     let rig = Rig::new();

@@ -119,6 +119,7 @@ pub fn replay(
 /// # Panics
 /// When the scenario fails.
 #[track_caller]
+#[must_use = "who never dies proves nothing: check how many steps there were"]
 pub fn each_crash(seed: u64, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
     each_crash_of(|| Sim::new(seed), scenario)
 }
@@ -128,6 +129,7 @@ pub fn each_crash(seed: u64, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
 /// # Panics
 /// When the scenario fails.
 #[track_caller]
+#[must_use = "who never dies proves nothing: check how many steps there were"]
 pub fn each_crash_in_cluster(scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
     each_crash_of(|| in_cluster(0), scenario)
 }

@@ -1,5 +1,7 @@
 //! Checks of services: when they run, and what follows from what they find.
 
+use std::cell::Cell;
+
 use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::check::CheckStatus;
@@ -337,14 +339,22 @@ fn script_check_runs_in_its_task() {
 
 #[test]
 fn agent_dies_at_any_step_of_a_restart_by_a_check() {
-    each_crash(0, |sim| {
+    let restarted = Cell::new(0);
+    let steps = each_crash(0, |sim| {
         sim.world.break_services(Span::secs(20));
         let restart = check_restart(2, Span::ZERO);
         started(sim, &web([check("http", 10, &[restart])]))?;
         sim.run(Span::secs(60))?;
+        let often = restarts(sim);
+        sim.expect_that(often <= 1, "it is restarted once at most")?;
+        let starts = sim.world.starts_of("main");
+        sim.expect_that(starts <= 2, &format!("{starts} starts"))?;
+        restarted.set(restarted.get() + often);
         ends_well(sim)?;
-        sim.expect_that(restarts(sim) <= 1, "it is restarted once at most")
+        sim.expect_that(sim.world.starts_of("main") == starts, "nothing more")
     });
+    assert!(steps > 10, "{steps} steps");
+    assert!(restarted.get() > 0, "no check restarted anything");
 }
 
 /// What a task's own health check finds counts as what is found from outside; before it found anything, nothing counts.

@@ -55,7 +55,7 @@ fn service_survives_agent_crash_at_every_step() {
 #[test]
 fn batch_job_survives_agent_crash_at_every_step() {
     for seed in 0..12 {
-        each_crash(seed, |sim| {
+        let steps = each_crash(seed, |sim| {
             let main =
                 task("main")
                     .ends("2s", 1)
@@ -65,6 +65,7 @@ fn batch_job_survives_agent_crash_at_every_step() {
             sim.converge()?;
             sim.expect_that(sim.world.starts_of("main") == 3, "one start and two more")
         });
+        assert!(steps > 10, "seed {seed}: {steps} steps");
     }
 }
 

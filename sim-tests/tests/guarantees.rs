@@ -7,6 +7,7 @@ use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
+use drover_core::model::task::Task;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
@@ -151,28 +152,24 @@ fn ports_of_one_group_differ() {
 
 const SECRET: &str = "correct horse battery staple";
 
-/// What a task's environment holds is for the task alone.
-#[test]
-fn no_event_contains_a_secret() {
-    for_seeds(40, |sim| {
-        let mut loud = task("main").with("start_error", "no");
-        loud.env.insert("TOKEN".to_owned(), SECRET.to_owned());
-        let mut quiet = task("other").ends("3s", 1);
-        quiet.env.insert("TOKEN".to_owned(), SECRET.to_owned());
-        for (id, task) in [("loud", loud), ("quiet", quiet)] {
-            sim.register(&job(id, JobType::Batch, [group("g", [task]).never_again()]));
-        }
-        sim.until(Span::secs(600), |sim| {
-            ["loud", "quiet"]
-                .iter()
-                .all(|id| sim.all_over(id, ClientStatus::Failed))
-        })?;
-        no_reports(sim)
-    });
+/// A task that has the secret in its environment, and another option of its driver that refers to it.
+fn with_secret(task: Task, option: &str) -> Task {
+    let mut task = task.with(option, "${TOKEN}");
+    task.env.insert("TOKEN".to_owned(), SECRET.to_owned());
+    task
 }
 
-fn no_reports(sim: &Sim) -> Scenario {
-    for alloc in ["loud", "quiet"].iter().flat_map(|id| sim.allocs(id)) {
+/// Runs each task until it failed, and looks at what is told of it.
+fn fail_without_the_secret(sim: &mut Sim, tasks: &[Task]) -> Scenario {
+    for task in tasks {
+        let group = group("g", [task.clone()]).never_again();
+        sim.register(&job(&task.name, JobType::Batch, [group]));
+    }
+    sim.until(Span::secs(600), |sim| {
+        let mut tasks = tasks.iter();
+        tasks.all(|task| sim.all_over(&task.name, ClientStatus::Failed))
+    })?;
+    for alloc in tasks.iter().flat_map(|task| sim.allocs(&task.name)) {
         for event in alloc.tasks().iter().flat_map(|task| &task.state().events) {
             let told = event.display_message.contains(SECRET)
                 || event.details.values().any(|value| value.contains(SECRET));
@@ -180,6 +177,37 @@ fn no_reports(sim: &Sim) -> Scenario {
         }
     }
     Ok(())
+}
+
+/// What a task's environment holds is for the task alone, and for the driver that is asked to start it.
+#[test]
+fn no_event_contains_a_secret() {
+    for_seeds(40, |sim| {
+        let loud = with_secret(task("loud").with("start_error", "no"), "stdout_string");
+        let quiet = with_secret(task("quiet").ends("3s", 1), "stdout_string");
+        fail_without_the_secret(sim, &[loud, quiet])?;
+        let mut given = sim.world.processes();
+        sim.expect_that(given.clone().count() >= 2, "both were tried")?;
+        let all = given.all(|(_, process)| process.config.command.stdout.text == SECRET);
+        sim.expect_that(all, "the driver was given it")
+    });
+}
+
+/// Whoever refers to a secret where something else is wanted is told where, and not what it is.
+#[test]
+fn secret_in_place_of_a_number_is_not_told() {
+    for_seeds(40, |sim| {
+        let wrong = with_secret(task("wrong"), "exit_code");
+        let late = with_secret(task("late"), "run_for");
+        fail_without_the_secret(sim, &[wrong, late])?;
+        for (task, option) in [("wrong", "exit_code"), ("late", "run_for")] {
+            let state = sim.task(task, task).map(|task| task.state());
+            let mut events = state.into_iter().flat_map(|state| &state.events);
+            let told = events.any(|event| event.display_message.contains(option));
+            sim.expect_that(told, &format!("{option}: {state:?}"))?;
+        }
+        Ok(())
+    });
 }
 
 /// Whoever asks for what cannot be done is told so, and nothing happens.

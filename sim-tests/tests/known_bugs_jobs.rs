@@ -214,8 +214,8 @@ fn rollout_keeps_counted_allocs() {
         sim.ask(CollectGarbage);
         sim.run(Span::secs(60))?;
         let over = sim.view().is_some_and(|view| {
-            let mut rollouts = view.deployments();
-            rollouts.all(|rollout| rollout.status == DeploymentStatus::Successful)
+            let states: Vec<_> = view.deployments().map(|rollout| rollout.status).collect();
+            states == [DeploymentStatus::Successful]
         });
         sim.expect_that(over, "the roll-out is over")?;
         sim.converge()

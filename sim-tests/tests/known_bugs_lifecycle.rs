@@ -180,8 +180,31 @@ fn poststop_runs_once_across_crashes() {
     });
 }
 
+/// A stop meets the setup of the allocation, which never ends: no main task runs, and nothing is there that
+/// something could come after.
 #[test]
 fn poststop_does_not_run_without_main() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangHook], 1000);
+        let tasks = [
+            task("main"),
+            task("end").ends("1s", 0).hook(Hook::Poststop, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.until(SOON, |sim| sim.live("web").is_some())?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(600), |sim| {
+            sim.all_over("web", ClientStatus::Complete)
+        })?;
+        sim.converge()?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "it was stopped before")?;
+        sim.expect_that(sim.world.starts_of("end") == 0, "no poststop")
+    });
+}
+
+/// However far the allocation is when the stop comes.
+#[test]
+fn alloc_stopped_at_once_does_not_fail() {
     for_seeds(200, |sim| {
         let tasks = [
             task("main"),
@@ -190,7 +213,11 @@ fn poststop_does_not_run_without_main() {
         sim.register(&service("web", tasks));
         sim.deregister("web", false);
         sim.run(SOON)?;
+        let ended = sim.world.starts_of("end");
+        sim.expect_that(ended <= 1, "poststop once")?;
+        sim.expect_that(sim.living("main") == 0, "nothing lives")?;
         sim.converge()?;
+        sim.expect_that(sim.world.starts_of("end") == ended, "it is over")?;
         let failed = sim
             .allocs("web")
             .iter()

@@ -108,7 +108,8 @@ fn device_reservation_survives_crashes() {
         sim.converge()
     };
     for seed in 0..4 {
-        each_crash(seed, scenario);
+        let steps = each_crash(seed, scenario);
+        assert!(steps > 10, "seed {seed}: {steps} steps");
     }
 }
 

@@ -341,7 +341,8 @@ fn agent_dies_at_any_step_of_a_drain() {
         drain_all(sim, DrainDeadline::After(Span::secs(60)))
     });
     assert!(crashes > 30, "{crashes}");
-    each_crash(8, |sim| drain_all(sim, DrainDeadline::Never));
+    let crashes = each_crash(8, |sim| drain_all(sim, DrainDeadline::Never));
+    assert!(crashes > 30, "{crashes}");
 }
 
 fn drain_all(sim: &mut Sim, deadline: DrainDeadline) -> Scenario {

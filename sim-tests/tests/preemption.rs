@@ -259,7 +259,7 @@ fn preempted_pending_alloc_is_placed_again() {
 #[test]
 fn alloc_ending_by_itself_is_evicted_not_awaited() {
     for delay in [0, 3] {
-        each_crash(7, |sim| {
+        let steps = each_crash(7, |sim| {
             sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
             let mut group = on_port("main", 8080).count(2).never_again();
             group.shutdown_delay = Some(Span::secs(delay));
@@ -267,6 +267,7 @@ fn alloc_ending_by_itself_is_evicted_not_awaited() {
             sim.run(Span::secs(300))?;
             sim.converge()
         });
+        assert!(steps > 10, "{steps} steps");
     }
 }
 

@@ -13,6 +13,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Effect;
 use drover_core::time::Now;
 use drover_io_sim::replay::entity::Entity;
@@ -255,13 +256,14 @@ fn why_follows_one_task_only() {
         player.go_to(recording.len());
         player.agent().unwrap().clone()
     };
-    let alloc = agent.view().allocs().next().unwrap().record().id;
+    let mut allocs = agent.view().allocs().map(AllocRunner::record);
+    let alloc = allocs.next().unwrap().id;
+    let other = format!("{}/", allocs.next().unwrap().name);
     let task = Entity::find(&recording, &format!("{}/log", alloc.short())).unwrap();
     let chain = why::chain(&recording, &task);
     assert!(!chain.is_empty());
     for link in &chain {
-        // Its leader's end touches it; what becomes of the task before it does not.
-        let other = format!("{}/init", alloc.short());
+        // Its leader's end touches it; what becomes of the other copy's tasks does not.
         assert!(!link.input.contains(&other), "{link:?}");
     }
     let found = |link: &why::Link| link.input.contains("/log found ended");
@@ -274,4 +276,25 @@ fn why_follows_one_task_only() {
     assert!(wrong.contains("jobs are shop"), "{wrong}");
     let ambiguous = Entity::find(&recording, "log").unwrap_err().to_string();
     assert!(ambiguous.contains("may be any of"), "{ambiguous}");
+}
+
+/// What is saved of an allocation along with one of its tasks is about that task alone.
+#[test]
+fn why_leaves_out_what_becomes_of_another_task() {
+    let recording = named("service-starts");
+    let mut player = Player::new(&recording);
+    player.go_to(recording.len());
+    let agent = player.agent().unwrap();
+    for alloc in agent.view().allocs() {
+        let inputs_about_init = |task: &str| {
+            let name = format!("{}/{task}", alloc.record().id.short());
+            let task = Entity::find(&recording, &name).unwrap();
+            let inputs = why::chain(&recording, &task).into_iter();
+            let inputs = inputs.map(|link| link.input);
+            inputs.filter(|input| input.contains("/init ")).collect()
+        };
+        let its_own: Vec<String> = inputs_about_init("init");
+        assert!(its_own.len() > 2, "{its_own:?}");
+        assert_eq!(inputs_about_init("log"), Vec::<String>::new());
+    }
 }

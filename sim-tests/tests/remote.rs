@@ -1,6 +1,8 @@
 //! Jobs that ran on another node: its end is awaited, its disk is fetched, and whatever goes wrong
 //! there holds up nobody for ever.
 
+use std::cell::Cell;
+
 use drover_core::agent::requests::{CollectAlloc, CollectGarbage};
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
@@ -361,6 +363,7 @@ fn collected_alloc_leaves_remote_wait_to_next() {
 /// for whom they waited for.
 #[test]
 fn job_registered_during_purge_keeps_remote_wait() {
+    let met = Cell::new(0);
     for_seeds(200, |sim| {
         let job = changed(&keeper(), |group| group.count = Some(2));
         stopped_while_it_waits(sim, &job)?;
@@ -371,6 +374,7 @@ fn job_registered_during_purge_keeps_remote_wait() {
         if sim.seed() == BENIGN || sim.allocs("db").len() != 1 {
             return Ok(());
         }
+        met.set(met.get() + 1);
         sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.register(&job);
         sim.run(Span::secs(300))?;
@@ -379,6 +383,7 @@ fn job_registered_during_purge_keeps_remote_wait() {
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
         sim.converge()
     });
+    assert!(met.get() > 0, "no purge was met half way");
 }
 
 /// Somebody hands over one copy only. The other one waits for whom it waited for.

@@ -1,5 +1,7 @@
 //! Disks that other nodes take over, on a disk that is too full: they stay until those have them.
 
+use std::cell::Cell;
+
 use drover_core::agent::requests::{CollectAlloc, CollectGarbage, StopAlloc, TransferComplete};
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey};
@@ -97,6 +99,7 @@ fn transferred_disk_is_collected_soon() {
 /// Whoever reads what an older allocation left has not read what was handed over.
 #[test]
 fn lease_survives_transfer_of_disk_source() {
+    let read = Cell::new(0);
     for_seeds(20, |sim| {
         sim.world.faults = Faults::only(&[Fault::HangHook], 1000);
         sim.register(&keeper());
@@ -115,12 +118,14 @@ fn lease_survives_transfer_of_disk_source() {
         let sources = given.allocs.iter().filter(|id| **id != given.alloc);
         for alloc in sources.copied().collect::<Vec<_>>() {
             sim.ask(TransferComplete { alloc });
+            read.set(read.get() + 1);
         }
         sim.run(SOON)?;
         let stays = lease(sim).is_some_and(|lease| lease.until == given.until);
         sim.expect_that(stays, "the latest was not read")?;
         sim.converge()
     });
+    assert!(read.get() > 0, "no disk had a source");
 }
 
 /// That another node wanted the disk of one that ended makes it no younger: it goes first, as it would

@@ -151,7 +151,15 @@ fn scaling_survives_crash_at_each_step() {
         sim.run(Span::secs(60))?;
         ask(sim, to(2))?;
         ask(sim, to(None))?;
-        sim.converge()
+        sim.converge()?;
+        let record = sim.view().and_then(|view| view.job(&JobKey::local("web")));
+        let count = record.and_then(|record| record.job.task_groups[0].count);
+        sim.expect_that(count == Some(2), &format!("{count:?}"))?;
+        sim.expect_that(sim.living("main") == 2, "as many copies run")?;
+        // Whoever was not told that it is done asked again.
+        let kept = events(sim);
+        let both = kept.first() == Some(&(Some(2), 1)) && kept.last() == Some(&(None, 2));
+        sim.expect_that(both, &format!("{kept:?}"))
     });
     assert!(crashes > 10, "{crashes}");
 }

@@ -152,7 +152,12 @@ fn agent_dies_at_any_step_of_setting_the_scheduler() {
         });
         sim.register(&service("web", 80));
         sim.run(Span::secs(120))?;
-        sim.converge()
+        sim.converge()?;
+        let known = sim.view().map(|view| view.scheduler_config());
+        let kept = known.is_some_and(|it| it.config == services_preempt());
+        sim.expect_that(kept, &format!("{known:?}"))?;
+        sim.expect_that(sim.runs("web", "web"), "it may preempt")?;
+        sim.expect_that(sim.living("low") == 0, "the port is the other one's")
     });
     assert!(crashes > 5, "{crashes}");
 }

@@ -191,7 +191,7 @@ fn change_script_is_not_run_while_its_task_stops() {
 #[test]
 fn fatal_script_failure_survives_crashes() {
     let failures = Cell::new(0);
-    each_crash(1, |sim| {
+    let steps = each_crash(1, |sim| {
         let mut main = scripted(|script| script.fail_on_error = true);
         main.kill_timeout = Some(Span::secs(20));
         sim.register(&service("web", [main.with("kill_after", "10s")]));
@@ -219,5 +219,6 @@ fn fatal_script_failure_survives_crashes() {
         sim.expect_that(dead || !failed, "what failed is over")?;
         sim.converge()
     });
+    assert!(steps > 10, "{steps} moments to die at");
     assert!(failures.get() > 5, "{failures:?}");
 }

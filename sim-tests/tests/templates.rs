@@ -1,6 +1,8 @@
 //! Templates: a start finds what is rendered, and a task is told of each change once, whatever
 //! happens meanwhile.
 
+use std::cell::Cell;
+
 use drover_core::agent::Input;
 use drover_core::agent::requests::RestartScope;
 use drover_core::ids::TaskKey;
@@ -192,6 +194,7 @@ fn template_change_waits_for_stopping_task() {
 /// changed meanwhile is told then, and not only by the next agent.
 #[test]
 fn failed_template_watch_is_retried() {
+    let failed = Cell::new(0);
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
         sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
@@ -201,12 +204,14 @@ fn failed_template_watch_is_retried() {
         if sim.allocs("web").len() > 1 {
             return Ok(());
         }
+        failed.set(failed.get() + events(sim, EventType::Template));
         sim.a_template_changes();
         sim.until(Span::secs(900), |sim| {
             knows(sim) == Some(1) && sim.runs("web", "main")
         })?;
         sim.converge()
     });
+    assert!(failed.get() > 0, "no watch failed in any world");
 }
 
 /// What is missing is waited for longer than for any answer, and the task says what it is.

@@ -70,6 +70,11 @@ fn latest(sim: &Sim) -> Option<Arc<Job>> {
     Some(sim.view()?.job(&key())?.job.clone())
 }
 
+/// What tells the versions apart.
+fn value(job: &Job) -> Option<String> {
+    job.task_groups[0].tasks[0].env.get("V").cloned()
+}
+
 fn numbers(sim: &Sim) -> Vec<u64> {
     let record = sim.view().and_then(|view| view.job(&key()));
     let versions = record.into_iter().flat_map(|record| record.newest_first());
@@ -101,8 +106,7 @@ fn reverted_job_runs_earlier_version_with_its_text() {
         expect_versions(sim, &[2, 1, 0])?;
         expect_text(sim, 2, Some("version 0"))?;
         let job = latest(sim);
-        let env = |job: &Job| job.task_groups[0].tasks[0].env.get("V").cloned();
-        let runs = job.as_deref().and_then(env);
+        let runs = job.as_deref().and_then(value);
         sim.expect_that(runs.as_deref() == Some("0"), "the first version runs")?;
         let again = ask(sim, revert(2))?;
         let words = Refusal::Conflict("can't revert to current version".to_owned());
@@ -198,7 +202,20 @@ fn versions_tags_and_texts_survive_crash_at_each_step() {
         ask(sim, tag(0, "good"))?;
         ask(sim, register(1))?;
         ask(sim, revert(0))?;
-        sim.converge()
+        sim.converge()?;
+        let latest = latest(sim);
+        let value = latest.as_deref().and_then(value);
+        sim.expect_that(value.as_deref() == Some("0"), "the first version runs")?;
+        // Whoever went back and was not told so went back again.
+        let there = numbers(sim);
+        let right = there.len() >= 3 && there.ends_with(&[2, 1, 0]);
+        sim.expect_that(right, &format!("{there:?}"))?;
+        let record = sim.view().and_then(|view| view.job(&key()));
+        let tagged = record.and_then(|record| record.tagged("good"));
+        sim.expect_that(tagged == Some(0), &format!("{tagged:?}"))?;
+        expect_text(sim, 0, Some("version 0"))?;
+        expect_text(sim, 1, Some("version 1"))?;
+        expect_text(sim, 2, Some("version 0"))
     });
     assert!(crashes > 10, "{crashes}");
 }

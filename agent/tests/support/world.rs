@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::Mark;
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
 /// A directory of one test. When it is dropped, also by a test that fails, the tasks of agents
@@ -52,6 +52,16 @@ impl World {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// The same, of so many tasks. Fails if they have no control groups: those of root have.
+    #[track_caller]
+    pub fn launches_of_tasks(&self, tasks: usize) -> Vec<String> {
+        let launches = self.launches();
+        if geteuid().is_root() {
+            assert_eq!(launches.len(), tasks, "{launches:?}");
+        }
+        launches
     }
 
     /// Fails if a process of a task, or a control group of one of these launches, is left.

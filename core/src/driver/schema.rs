@@ -300,10 +300,19 @@ impl Checker {
         !self.resolved && value.as_str().is_some_and(has_reference)
     }
 
+    /// Whether a problem may name what it is about: what a reference was replaced by may be a secret.
+    fn may_show(&self) -> bool {
+        !self.resolved
+    }
+
     fn type_mismatch(&mut self, path: String, expected: &str, found: &Value) {
         let found = match found {
-            Value::String(text) => format!("the string {}", quote(text)),
-            Value::Float(bits) => format!("the number {}", f64::from_bits(*bits)),
+            Value::String(text) if self.may_show() => format!("the string {}", quote(text)),
+            Value::Float(bits) if self.may_show() => {
+                format!("the number {}", f64::from_bits(*bits))
+            }
+            Value::String(_) => "a string".to_owned(),
+            Value::Float(_) => "a number".to_owned(),
             Value::Null => "null".to_owned(),
             Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Map(_) => {
                 format!("a {}", found.kind())
@@ -330,7 +339,10 @@ impl Checker {
             }
             Ok(_) => {}
             Err(why) => {
-                let message = format!("expected a duration, found {}: {why}", quote(text));
+                let message = match self.may_show() {
+                    true => format!("expected a duration, found {}: {why}", quote(text)),
+                    false => "expected a duration, such as 30s".to_owned(),
+                };
                 self.problem(path.to_owned(), message);
             }
         }
@@ -346,12 +358,19 @@ impl Checker {
                 "must be an absolute path"
             }
             Rule::OneOf(known) if !text.is_empty() && !known.contains(&text) => {
-                let message = format!("must be {}, is {}", known.join(" or "), quote(text));
+                let mut message = format!("must be {}", known.join(" or "));
+                if self.may_show() {
+                    message.push_str(&format!(", is {}", quote(text)));
+                }
                 return self.problem(path.to_owned(), message);
             }
             Rule::Capabilities => {
                 if let Err(why) = Capabilities::named([text]) {
-                    self.problem(path.to_owned(), why);
+                    let message = match self.may_show() {
+                        true => why,
+                        false => "must be the name of a capability".to_owned(),
+                    };
+                    self.problem(path.to_owned(), message);
                 }
                 return;
             }
@@ -377,7 +396,10 @@ impl Checker {
     fn number_rule(&mut self, rule: Rule, number: i64, path: &str) {
         match rule {
             Rule::Range(from, to) if !(from..=to).contains(&number) => {
-                let message = format!("must be from {from} to {to}, is {number}");
+                let mut message = format!("must be from {from} to {to}");
+                if self.may_show() {
+                    message.push_str(&format!(", is {number}"));
+                }
                 self.problem(path.to_owned(), message);
             }
             Rule::None

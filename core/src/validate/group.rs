@@ -76,11 +76,22 @@ fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
     let connects = group.services.iter().any(task::needs_connect);
     report.unsupported(connects, path, "connect");
     super::service::check(report, group, None, path);
-    report.no_effect(group.disconnect.is_some(), path, "disconnect");
+    no_effect_of_disconnect(report, group, path);
     if let Some(scaling) = &group.scaling {
         check_scaling(report, scaling, group.wanted(), &format!("{path}.scaling"));
     }
     report.no_effect(group.consul.is_some(), path, "consul");
+}
+
+/// What is to happen while servers are out of reach: `disconnect`, or its three older forms.
+fn no_effect_of_disconnect(report: &mut Report, group: &TaskGroup, path: &str) {
+    let stop_after = group.stop_after_client_disconnect.is_some();
+    let max = group.max_client_disconnect.is_some();
+    let prevent = group.prevent_reschedule_on_lost.is_some();
+    report.no_effect(group.disconnect.is_some(), path, "disconnect");
+    report.no_effect(stop_after, path, "stop_after_client_disconnect");
+    report.no_effect(max, path, "max_client_disconnect");
+    report.no_effect(prevent, path, "prevent_reschedule_on_lost");
 }
 
 fn check_scaling(report: &mut Report, scaling: &ScalingPolicy, count: i64, path: &str) {

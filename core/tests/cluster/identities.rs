@@ -445,12 +445,16 @@ fn token_is_renewed_before_its_time_is_over() {
 #[test]
 fn failed_renewal_is_made_again_in_time() {
     let mut world = one();
+    let (asked, signed) = (world.tokens.asked, world.tokens.signed);
     world.run(Span::secs(10));
     // It falls into the first half of the time that is left.
     world.tokens.lost = true;
     world.run(Span::secs(12));
+    assert!(world.tokens.asked > asked, "no renewal was asked for");
+    assert_eq!(world.tokens.signed, signed);
     world.tokens.lost = false;
     world.run(Span::secs(12));
+    assert_eq!(world.tokens.signed, signed + 1);
     agrees(&world);
     assert_eq!(world.checks.starts.get(&AllocId(1)), Some(&1));
 }
@@ -459,11 +463,14 @@ fn failed_renewal_is_made_again_in_time() {
 #[test]
 fn renewal_that_is_never_answered_is_made_again_in_time() {
     let mut world = one();
+    let (asked, signed) = (world.tokens.asked, world.tokens.signed);
     world.run(Span::secs(13));
     world.tokens.silent = true;
     world.run(Span::secs(4));
+    assert_eq!(world.tokens.asked, asked + 1, "no renewal was asked for");
     world.tokens.silent = false;
     world.run(Span::secs(19));
+    assert_eq!(world.tokens.signed, signed + 1);
     agrees(&world);
 }
 

@@ -197,7 +197,11 @@ impl Entity {
     /// Whether an effect is about it; a commit by the names of what is saved.
     pub fn is_touched_by(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::Store(StoreEffect::Commit(_, batch)) => batch.keys().any(|key| self.is_in(key)),
+            Effect::Store(StoreEffect::Commit(_, batch)) => {
+                // What is saved along with another of its tasks is about that.
+                let keys: Vec<_> = batch.keys().collect();
+                self.is_in(&keys)
+            }
             Effect::Driver(..)
             | Effect::Forget(..)
             | Effect::Hook(_)

@@ -310,7 +310,11 @@ impl Decoder {
 
     fn type_mismatch(&mut self, path: String, wanted: &str, found: &Value) -> Value {
         let found = match found {
-            Value::String(text) => format!("the string {}", quote(text)),
+            Value::String(text) if self.strict == Strictness::Unresolved => {
+                format!("the string {}", quote(text))
+            }
+            // What a reference was replaced by may be a secret.
+            Value::String(_) => "a string".to_owned(),
             Value::Null => "null".to_owned(),
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
                 format!("a {}", found.kind())

@@ -28,6 +28,27 @@ fn unsupported_required_block_is_refused() {
 }
 
 #[test]
+fn what_is_meant_for_lost_servers_is_warned_about_in_each_form() {
+    let warnings = warnings(|j| {
+        for group in &mut j.task_groups {
+            group.disconnect = Some(Value::Map(BTreeMap::new()));
+            group.stop_after_client_disconnect = Some(Span::secs(60));
+            group.max_client_disconnect = Some(Span::secs(60));
+            group.prevent_reschedule_on_lost = Some(true);
+        }
+    });
+    let blocks = [
+        "disconnect",
+        "stop_after_client_disconnect",
+        "max_client_disconnect",
+        "prevent_reschedule_on_lost",
+    ];
+    let expected =
+        blocks.map(|block| format!("group[\"web\"].{block}: has no effect on this node"));
+    assert_eq!(warnings, expected);
+}
+
+#[test]
 fn ineffective_block_is_warned_about() {
     let block = || Value::Map(BTreeMap::new());
     let warnings = warnings(|j| {

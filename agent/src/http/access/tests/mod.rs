@@ -292,15 +292,17 @@ async fn objects_belong_to_their_namespace() {
         ask(&rig, &team, "DELETE", "/v1/job/other", &json!({})).await
     ));
     let plan = json!({ "Job": job("other", "service", None) });
-    let planned = ask(
-        &rig,
-        &team,
-        "PUT",
-        "/v1/job/other/plan?namespace=team",
-        &plan,
-    )
-    .await;
-    assert!(is_denied(planned) || get(&rig, &team, "/v1/job/other?namespace=team").await.0 == 404);
+    assert!(is_denied(
+        ask(&rig, &team, "PUT", "/v1/job/other/plan", &plan).await
+    ));
+    let planned = "/v1/job/other/plan?namespace=team";
+    let (status, planned) = ask(&rig, &team, "PUT", planned, &plan).await;
+    assert_eq!(status, 200, "{planned}");
+    // It would be a new job of the team, which says nothing of the one in the other namespace.
+    let planned: Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!(planned["JobModifyIndex"], 0, "{planned}");
+    let asked = get(&rig, &team, "/v1/job/other?namespace=team").await;
+    assert_eq!(asked.0, 404, "{}", asked.1);
     let ended = ask(
         &rig,
         &team,
