@@ -46,10 +46,7 @@ pub struct Tcp;
 impl Connect for Tcp {
     fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
         Box::pin(async move {
-            let stream = TcpStream::connect(authority).await?;
-            // Requests are small and shall leave at once.
-            let _ = stream.set_nodelay(true);
-            keep_asking(&stream);
+            let stream = open(authority).await?;
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
@@ -63,21 +60,23 @@ pub struct TcpToReader;
 impl Connect for TcpToReader {
     fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
         Box::pin(async move {
-            let stream = TcpStream::connect(authority).await?;
-            let _ = stream.set_nodelay(true);
-            keep_asking(&stream);
+            let stream = open(authority).await?;
             let _ = sockopt::set_tcp_user_timeout(&stream, milliseconds(SILENCE));
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
 }
 
-/// A machine that vanishes says nothing: after a silence it is asked.
-fn keep_asking(stream: &TcpStream) {
-    let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
-    let _ = sockopt::set_tcp_keepintvl(stream, PROBES.0);
-    let _ = sockopt::set_tcp_keepcnt(stream, PROBES.1);
+async fn open(authority: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(authority).await?;
+    // Requests are small and shall leave at once.
+    let _ = stream.set_nodelay(true);
+    // A machine that vanishes says nothing: after a silence it is asked.
+    let _ = sockopt::set_socket_keepalive(&stream, true);
+    let _ = sockopt::set_tcp_keepidle(&stream, SILENCE);
+    let _ = sockopt::set_tcp_keepintvl(&stream, PROBES.0);
+    let _ = sockopt::set_tcp_keepcnt(&stream, PROBES.1);
+    Ok(stream)
 }
 
 fn milliseconds(span: Duration) -> u32 {

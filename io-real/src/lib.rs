@@ -52,6 +52,7 @@ mod small_files;
 pub mod stats;
 pub mod store;
 mod templates;
+mod timed_child;
 pub mod timing;
 pub mod transfers;
 mod unpack;

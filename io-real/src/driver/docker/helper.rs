@@ -6,22 +6,17 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use bollard::auth::DockerCredentials;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde_json::Value;
+
+use crate::timed_child::TimedChild;
 
 /// How long one may take.
 const TIME: Duration = Duration::from_secs(30);
-
-/// How long one that was killed may take to be gone.
-const LAST: Duration = Duration::from_secs(1);
 
 /// The most bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
@@ -122,15 +117,14 @@ fn words(text: &str) -> String {
 /// How a helper ended, and what it printed.
 fn answer(program: &str, registry: &str, deadline: Instant) -> io::Result<(ExitStatus, Vec<u8>)> {
     let (reader, writer) = io::pipe()?;
-    let child = Command::new(program)
-        .arg("get")
-        .stdin(Stdio::piped())
-        .stdout(writer)
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()?;
-    let mut running = Running::new(child)?;
-    if let Some(mut stdin) = running.child.stdin.take() {
+    let mut running = TimedChild::spawn(
+        Command::new(program)
+            .arg("get")
+            .stdin(Stdio::piped())
+            .stdout(writer)
+            .stderr(Stdio::null()),
+    )?;
+    if let Some(mut stdin) = running.child().stdin.take() {
         // It fits into the pipe. One that does not read it says what is wrong by its end.
         let _ = stdin.write_all(registry.as_bytes());
     }
@@ -163,75 +157,6 @@ fn read(from: &mut File, text: &mut Vec<u8>) -> io::Result<bool> {
         }
         if text.len() > MAX_ANSWER {
             return Err(io::Error::other("its answer is too long"));
-        }
-    }
-}
-
-/// A helper that runs. It does not outlive this: what has not ended by itself is killed, with what is in its group.
-struct Running {
-    child: Child,
-    pidfd: OwnedFd,
-    is_reaped: bool,
-}
-
-impl Running {
-    fn new(mut child: Child) -> io::Result<Running> {
-        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(pidfd) => Ok(Running {
-                child,
-                pidfd,
-                is_reaped: false,
-            }),
-            Err(error) => {
-                child.kill()?;
-                child.wait()?;
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Waits until it is over (true), or says something (false).
-    fn is_over_or_says(&self, printed: &File, deadline: Instant) -> io::Result<bool> {
-        let pidfd = PollFd::new(&self.pidfd, PollFlags::IN);
-        let mut both = [pidfd, PollFd::new(printed, PollFlags::IN)];
-        wait(&mut both, deadline)?;
-        Ok(!both[0].revents().is_empty())
-    }
-
-    fn until_over(&self, deadline: Instant) -> io::Result<()> {
-        wait(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], deadline)
-    }
-
-    fn wait(mut self) -> io::Result<ExitStatus> {
-        self.is_reaped = true;
-        self.child.wait()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.is_reaped {
-            return;
-        }
-        // Nobody waited for it yet, so its number is still its own, and its group's too.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        // One that even this does not end hangs in the kernel. It stays, rather than us with it.
-        if self.until_over(Instant::now() + LAST).is_ok() {
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// Waits until one of them is ready.
-fn wait(fds: &mut [PollFd<'_>], deadline: Instant) -> io::Result<()> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(fds, Some(&left)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
         }
     }
 }
