@@ -238,7 +238,10 @@ impl Cluster {
                 let kept = services.into_iter().map(|it| (it.id.clone(), it));
                 self.services.extend(kept);
             }
-            (Call::WatchAllocs { .. }, Ok(Answer::Indexes(round))) => {
+            // What servers say that are behind is not heeded.
+            (Call::WatchAllocs { index, .. }, Ok(Answer::Indexes(round)))
+                if round.index > index =>
+            {
                 self.named = round.allocs.keys().copied().collect();
             }
             (Call::PullAllocs { ids, .. }, Ok(Answer::Pulled(pulled))) => {

@@ -5,6 +5,7 @@ use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::time::Span;
 
 use super::{Sim, Stepped};
+use crate::check::agreement::disagreement;
 use crate::check::{Verdict, ensure};
 
 /// How long batch jobs may go on after everything else is at rest.
@@ -129,6 +130,13 @@ impl Sim {
         next.any(|at| at < soon)
     }
 
+    /// Whether node and servers know different things.
+    fn disagrees(&self) -> bool {
+        let (servers, agent) = (&self.world.servers, &self.agent);
+        let both = servers.as_ref().zip(agent.as_ref());
+        both.is_some_and(|(servers, agent)| disagreement(&self.world, servers, agent).is_some())
+    }
+
     /// What lives and is left alone by the clock: who gets a new token may be started again for it.
     fn living_without_clock(&self) -> Vec<LaunchId> {
         let alive = self.world.alive();
@@ -174,6 +182,10 @@ impl Sim {
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.
             self.run(self.world.timeouts.disk)?;
+        }
+        if self.renews() && self.disagrees() {
+            // Servers are told a moment later of a token that is new just now.
+            self.run(Span::secs(10))?;
         }
         match &self.agent {
             Some(agent) => {
