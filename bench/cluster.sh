@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 
 port=${addr##*:}
 server_http=127.0.0.1:$((port + 10)) server_rpc=127.0.0.1:$((port + 11)) figures=127.0.0.1:$((port + 13))
-server='' listener=''
+server='' listener='' command=()
 
 # What the server counts goes to a file, a line for each.
 start_server() {
@@ -84,9 +84,9 @@ EOF
     } > "$dir/client.hcl"
 }
 
-# Starts the agent; sets agent and joined.
+# Starts the agent; sets agent, joined, and the command that starts it.
 join_cluster() {
-    local command=("$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn -servers "$server_rpc")
+    command=("$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn -servers "$server_rpc")
     [ "$who" = drover ] || command=(env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/client.hcl")
     mkdir -p "$dir/data"
     read -r agent joined < <(inside "$client" join "$server_http" "$dir/log" -- "${command[@]}")
@@ -179,6 +179,26 @@ await_running() {
     sleep 1
 }
 
+# The agent dies while many allocations run, and another one goes on: whether servers missed it, and what it tells them
+# that they know.
+measure_return() {
+    local count updates node
+    count=$(runs 300 50)
+    "$client" stay "$server_http" kept "$count" || fail "$who: its services do not all run"
+    # Ten seconds later they are healthy, which servers are told.
+    sleep 15
+    updates=$(counted update_alloc)
+    kill -KILL "$agent"
+    while [ -e "/proc/$agent/exe" ] && readlink "/proc/$agent/exe" > /dev/null; do sleep 0.01; done
+    agent=$(inside "$client" start "$server_http" "$dir/log" -- "${command[@]}")
+    # Longer than servers ask for the next heartbeat.
+    sleep "$(runs 60 30)"
+    kill -0 "$agent" 2> /dev/null || fail "$who does not come back"
+    node=$(curl -s "http://$server_http/v1/nodes" | grep -o '"ID":"[^"]*"' | cut -d'"' -f4)
+    note missed "$(curl -s "http://$server_http/v1/node/$node" | grep -o '"Message":"Node heartbeat missed"' | wc -l)"
+    note again $(($(counted update_alloc) - updates))
+}
+
 measure() {
     who=$1
     start_server
@@ -186,6 +206,7 @@ measure() {
     join_cluster
     measure_idle
     measure_work
+    measure_return
     leave_cluster
     end_server
 }
@@ -219,5 +240,7 @@ cluster_row updates number '... calls that tell it' 20 8
 cluster_row beats number 'idle node: heartbeats an hour' - -
 cluster_row bytes bytes '... bytes on the wire, an hour' 614400 409600
 cluster_row registrations number '... sent again though unchanged' 0 0
+cluster_row missed number 'killed with 300 allocations, back: heartbeats missed' 0 0
+cluster_row again number '... updates sent again' 0 0
 cluster_row memory bytes '... proportional memory of the agent' 12582912 8388608
 cluster_row cpu percent '... CPU of the agent' 50 10

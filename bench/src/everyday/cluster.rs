@@ -19,19 +19,8 @@ use crate::jobs::{allocs_of, own, own_service, single};
 pub(crate) async fn join(servers: &str, log: &str, command: &[&str]) {
     let mut api = Api::new(servers).await;
     let known = ids_of(&api.get("/v1/nodes").await);
-    let log = OpenOptions::new().append(true).create(true).open(log);
-    let log: File = log.unwrap();
-    let [program, args @ ..] = command else {
-        panic!("no command");
-    };
     let begin = Instant::now();
-    let child = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let pid = start(log, command);
     let is_new = |node: &Value| {
         let id = node["ID"].as_str().unwrap_or_default();
         node["Status"] == "ready" && !known.iter().any(|known| known == id)
@@ -40,7 +29,37 @@ pub(crate) async fn join(servers: &str, log: &str, command: &[&str]) {
         nodes.as_array().is_some_and(|all| all.iter().any(is_new))
     })
     .await;
-    println!("{} {}", child.id(), begin.elapsed().as_micros());
+    println!("{pid} {}", begin.elapsed().as_micros());
+}
+
+/// Starts an agent that outlives this program. Gives its pid.
+pub(crate) fn start(log: &str, command: &[&str]) -> u32 {
+    let log = OpenOptions::new().append(true).create(true).open(log);
+    let log: File = log.unwrap();
+    let [program, args @ ..] = command else {
+        panic!("no command");
+    };
+    let child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    child.id()
+}
+
+/// Starts so many allocations of a service, and waits until the servers know that all run.
+pub(crate) async fn stay(servers: &str, id: &str, count: u64) {
+    let mut api = Api::new(servers).await;
+    let job = single(id, "service", count, &own(), &["wait", "6000000"]);
+    api.submit(&job).await;
+    api.await_change(&allocs_of(id), |list| {
+        let list = list.as_array().unwrap();
+        let run = list.iter().filter(|one| one["ClientStatus"] == "running");
+        run.count() as u64 == count
+    })
+    .await;
 }
 
 /// Forgets all nodes.

@@ -117,6 +117,8 @@ async fn measure(name: &str, addr: &str, rest: &[&str]) {
         ("event", []) => stream::event(addr).await,
         ("subscribers", [count]) => stream::subscribers(addr, count.parse().unwrap()).await,
         ("join", [log, "--", command @ ..]) => cluster::join(addr, log, command).await,
+        ("start", [log, "--", command @ ..]) => println!("{}", cluster::start(log, command)),
+        ("stay", [job, count]) => cluster::stay(addr, job, count.parse().unwrap()).await,
         ("purge", []) => cluster::purge(addr).await,
         ("placed", [count, socket]) => cluster::placed(addr, count.parse().unwrap(), socket).await,
         ("lives", [count]) => cluster::lives(addr, count.parse().unwrap()).await,

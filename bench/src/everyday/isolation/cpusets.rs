@@ -41,8 +41,9 @@ pub(crate) async fn changes(addr: &str, driver: &str, count: u64, seconds: u64) 
         purge(&mut api, "pinned").await;
         done += 2;
     }
-    println!("{outside} {done}");
     stop(&mut api, "sharing").await;
+    // Who reads this ends the agent.
+    println!("{outside} {done}");
 }
 
 /// Whether each process of the task that has a core for itself is there alone, and none of the others.

@@ -78,10 +78,19 @@ async fn all_are(api: &mut Api, id: &str, count: u64, status: &str) -> Value {
     api.await_change(&allocs_of(id), are).await
 }
 
-/// Forgets a job that is over.
+/// Forgets a job that is over. One that is submitted again before it is forgotten would go on with its versions and
+/// allocations.
 async fn purge(api: &mut Api, id: &str) {
-    api.bytes("DELETE", &format!("/v1/job/{id}?purge=true"), "")
-        .await;
+    let path = format!("/v1/job/{id}");
+    api.bytes("DELETE", &format!("{path}?purge=true"), "").await;
+    let begin = Instant::now();
+    while !api.look(&path).await.is_null() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "{id} is never forgotten"
+        );
+        sleep(REST).await;
+    }
 }
 
 /// When the program of an allocation began, as it wrote.
