@@ -154,9 +154,9 @@ await_rest() {
     done
 }
 
-# The helpers of our tasks, by the program they run.
+# The helpers of our tasks, by the program they run: the file, or memory that is named after it.
 helpers() {
-    find /proc -maxdepth 2 -name exe -path '/proc/[0-9]*' -lname "$dir/data/bin/shim-*" 2> /dev/null \
+    find /proc -maxdepth 2 -name exe -path '/proc/[0-9]*' -lname "*$dir/data/bin/shim-*" 2> /dev/null \
         | cut -d/ -f3
 }
 

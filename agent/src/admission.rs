@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use drover_core::model::canonical::canonicalize;
+use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::model::task::Task;
 use drover_core::model::template::Template;
 use drover_core::text::quote;
 use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate_for};
@@ -296,6 +298,7 @@ fn check(job: &Job, consul_services: bool) -> Report {
     }
     for group in &job.task_groups {
         for task in &group.tasks {
+            report.problems.extend(unknown_zone(group, task));
             let wrong = |(at, template)| Some((at, syntax_error(template)?));
             let path = |at| {
                 let (group, task) = (quote(&group.name), quote(&task.name));
@@ -313,6 +316,15 @@ fn check(job: &Job, consul_services: bool) -> Report {
     }
     report.problems.truncate(MAX_PROBLEMS);
     report
+}
+
+/// That nobody knows the time zone in which the image of a task is looked at.
+fn unknown_zone(group: &TaskGroup, task: &Task) -> Option<Problem> {
+    let update = task.image_update.as_ref()?;
+    let message = zones::around(&update.time_zone, zones::ANY_TIME).err()?;
+    let (group, task) = (quote(&group.name), quote(&task.name));
+    let path = format!("group[{group}].task[{task}].image_update.time_zone");
+    Some(Problem { path, message })
 }
 
 /// Why the text of a template in the job cannot be read as one.

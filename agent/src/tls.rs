@@ -13,6 +13,7 @@ use crate::config::tls::TlsConfig;
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     rpc: Option<Current<ClientConfig>>,
+    nodes: Option<Current<ClientConfig>>,
     http: Option<Current<ServerConfig>>,
     /// Whether clients of the API need certificates: an API that others reach may have begun for that alone.
     asks_clients: bool,
@@ -21,6 +22,7 @@ pub struct Tls {
 /// What files make.
 struct Loaded {
     rpc: Option<Arc<ClientConfig>>,
+    nodes: Option<Arc<ClientConfig>>,
     http: Option<Arc<ServerConfig>>,
 }
 
@@ -30,9 +32,10 @@ impl Tls {
     /// # Errors
     /// A file cannot be used; which, and why.
     pub fn load(config: &TlsConfig) -> Result<Tls, String> {
-        let Loaded { rpc, http } = load(config)?;
+        let Loaded { rpc, nodes, http } = load(config)?;
         Ok(Tls {
             rpc: rpc.map(Current::new),
+            nodes: nodes.map(Current::new),
             http: http.map(Current::new),
             asks_clients: config.verify_https_client,
         })
@@ -41,6 +44,11 @@ impl Tls {
     /// For connections to servers; none without TLS.
     pub fn rpc(&self) -> Option<Current<ClientConfig>> {
         self.rpc.clone()
+    }
+
+    /// For connections to the API of other nodes; none without TLS, or without authorities.
+    pub fn nodes(&self) -> Option<Current<ClientConfig>> {
+        self.nodes.clone()
     }
 
     /// For connections of the API; none without TLS.
@@ -68,6 +76,9 @@ impl Tls {
         if let Some((current, new)) = self.rpc.as_ref().zip(loaded.rpc) {
             current.set(new);
         }
+        if let Some((current, new)) = self.nodes.as_ref().zip(loaded.nodes) {
+            current.set(new);
+        }
         if let Some((current, new)) = self.http.as_ref().zip(loaded.http) {
             current.set(new);
         }
@@ -79,6 +90,7 @@ fn load(config: &TlsConfig) -> Result<Loaded, String> {
     if !config.rpc && !config.http {
         return Ok(Loaded {
             rpc: None,
+            nodes: None,
             http: None,
         });
     }
@@ -91,6 +103,7 @@ fn load(config: &TlsConfig) -> Result<Loaded, String> {
     let protocol = config.protocol()?;
     let mut loaded = Loaded {
         rpc: None,
+        nodes: None,
         http: None,
     };
     if config.rpc {
@@ -102,6 +115,11 @@ fn load(config: &TlsConfig) -> Result<Loaded, String> {
         };
         let made = client::config(believes, identity.as_ref(), &protocol);
         loaded.rpc = Some(made.map_err(|error| explain(&error))?);
+    }
+    if let Some(authorities) = authorities.clone() {
+        // Whoever gets a disk's token has to be a node of the cluster, whatever is asked of servers.
+        let made = client::config(Believes::Named(authorities), identity.as_ref(), &protocol);
+        loaded.nodes = Some(made.map_err(|error| explain(&error))?);
     }
     if config.http {
         let own = identity.as_ref().ok_or("tls: http needs cert_file")?;

@@ -12,8 +12,11 @@ mod support;
 #[path = "../../rpc/tests/common/mod.rs"]
 mod wire;
 
-use drover_rpc::msgpack::Value as Sent;
+use std::net::{IpAddr, SocketAddr};
+
+use drover_rpc::msgpack::{Raw, Value as Sent};
 use drover_rpc::types::registration::{NodeUpdateReply, ServerInfo};
+use drover_rpc::types::status::{ServerMember, ServerMembers};
 use serde_json::{Value, json};
 use support::nomad::job;
 use support::{Lone, TIMEOUT, request};
@@ -82,17 +85,53 @@ async fn listen(listener: TcpListener, tell: mpsc::UnboundedSender<Value>) {
         peers.push(peer);
         let (address, tell) = (address.clone(), tell.clone());
         tokio::spawn(answer(incoming, move |method, body| {
-            if let ("Node.Register", Sent::Map(mut fields)) = (method, body) {
+            let Sent::Map(mut fields) = body else {
+                return does(method, "", &address);
+            };
+            if method == "Node.Register" {
                 let node = fields.remove("Node").unwrap_or_default();
                 drop(tell.send(serde_json::to_value(node).unwrap()));
             }
-            does(method, &address)
+            let region = match fields.remove("Region") {
+                Some(Sent::Text(region)) => region,
+                _ => String::new(),
+            };
+            does(method, &region, &address)
         }));
     }
 }
 
-fn does(method: &str, address: &str) -> Does {
+/// Another server, which does not lead.
+const OTHER: &str = "127.0.0.7:4647";
+
+/// One of another region, where nobody leads.
+const FAR: &str = "127.0.0.8:4647";
+
+/// A server, as servers know each other.
+fn server(address: &str, region: &str) -> ServerMember {
+    let address: SocketAddr = address.parse().unwrap();
+    let IpAddr::V4(ip) = address.ip() else {
+        panic!("{address}")
+    };
+    let tag = |name: &str, value: String| (name.to_owned(), value);
+    ServerMember {
+        addr: Raw(ip.to_ipv6_mapped().octets().to_vec()),
+        name: format!("{ip}.{region}"),
+        port: 4648,
+        status: "alive".to_owned(),
+        tags: [
+            tag("region", region.to_owned()),
+            tag("rpc_addr", ip.to_string()),
+            tag("port", address.port().to_string()),
+        ]
+        .into(),
+        ..ServerMember::default()
+    }
+}
+
+fn does(method: &str, region: &str, address: &str) -> Does {
     match method {
+        "Status.Leader" if region == "far" => Does::Error("No path to region"),
         "Node.Register" | "Node.UpdateStatus" => Does::reply(&NodeUpdateReply {
             heartbeat_ttl: 10_000_000_000,
             servers: vec![ServerInfo {
@@ -102,6 +141,18 @@ fn does(method: &str, address: &str) -> Does {
             ..NodeUpdateReply::default()
         }),
         "Node.GetClientAllocs" => Does::Nothing,
+        "Status.Leader" => Does::reply(&address),
+        "Status.Peers" => Does::reply(&vec![address, OTHER]),
+        "Status.Members" => Does::reply(&ServerMembers {
+            members: vec![
+                server(address, "global"),
+                server(OTHER, "global"),
+                server(FAR, "far"),
+            ],
+            server_name: "s1".to_owned(),
+            server_region: "global".to_owned(),
+            server_dc: "dc1".to_owned(),
+        }),
         _ => Does::empty(),
     }
 }
@@ -171,16 +222,9 @@ fn node_says_that_it_is_a_client_and_which_servers_it_has() {
     assert_eq!(itself["config"]["Client"]["Enabled"], true);
     assert_eq!(itself["config"]["Client"]["Servers"], servers);
     assert_eq!(itself["member"]["Name"], "");
-    for path in ["/v1/agent/servers", "/v1/status/peers"] {
-        assert_eq!(setup.lone.agent.get(path), servers, "{path}");
-    }
+    assert_eq!(setup.lone.agent.get("/v1/agent/servers"), servers);
     let health = setup.lone.agent.get("/v1/agent/health");
     assert_eq!(health, json!({ "client": { "ok": true, "message": "ok" } }));
-    for path in ["/v1/status/leader", "/v1/agent/members"] {
-        let (status, words) = setup.ask(path);
-        assert_eq!(status, 501, "{path}: {words}");
-        assert!(words.contains(&server), "{path}: {words}");
-    }
     assert_eq!(setup.ask("/v1/agent/schedulers").0, 400);
     let told = |address: &str| {
         let path = format!("/v1/agent/servers?address={address}");
@@ -190,4 +234,51 @@ fn node_says_that_it_is_a_client_and_which_servers_it_has() {
     let (status, words) = told("203.0.113.7:4647");
     assert_eq!(status, 501);
     assert!(words.contains("client { servers }"), "{words}");
+}
+
+#[test]
+fn node_asks_its_servers_who_they_are() {
+    let mut setup = Setup::new("", "");
+    setup.registered(|_| true);
+    let server = setup.server.clone();
+    let lone = &setup.lone;
+    assert_eq!(lone.agent.get("/v1/status/leader"), json!(server));
+    let leader = lone.agent.get("/v1/status/leader?region=global");
+    assert_eq!(leader, json!(server));
+    assert_eq!(lone.agent.get("/v1/status/peers"), json!([server, OTHER]));
+    let members = lone.agent.get("/v1/agent/members");
+    assert_eq!(members["ServerName"], "s1");
+    assert_eq!(members["ServerDC"], "dc1");
+    let other = &members["Members"][1];
+    assert_eq!(other["Addr"], "127.0.0.7");
+    assert_eq!(other["Port"], 4648);
+    assert_eq!(other["Tags"]["rpc_addr"], "127.0.0.7");
+    let shown = lone.run(&["server", "members"]);
+    assert_eq!(shown.code, 1, "{}", shown.err);
+    assert!(shown.err.contains("region \"far\""), "{}", shown.err);
+    let leads = |name: &str| {
+        let mut lines = shown.out.lines();
+        let line = lines.find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().any(|word| word == "true")
+    };
+    assert!(leads("127.0.0.1.global"), "{}", shown.out);
+    assert!(!leads("127.0.0.7.global"), "{}", shown.out);
+    assert!(!leads("127.0.0.8.far"), "{}", shown.out);
+}
+
+#[test]
+fn job_of_its_own_is_refused_with_where_to_submit_it() {
+    let mut setup = Setup::new("", "");
+    setup.registered(|_| true);
+    let sleeper = json!({ "Job": job("sleeper", "service", "exec sleep 1000") });
+    let (status, words) = setup.lone.agent.put("/v1/jobs", &sleeper).unwrap();
+    assert_eq!(status, 403, "{words}");
+    assert!(words.contains("submit the job to one of them"), "{words}");
+    assert!(words.contains("NOMAD_ADDR"), "{words}");
+    let plan = json!({ "Job": sleeper["Job"] });
+    let (_, planned) = (setup.lone.agent)
+        .put("/v1/job/sleeper/plan", &plan)
+        .unwrap();
+    assert!(planned.contains("takes no new work"), "{planned}");
+    assert_eq!(setup.lone.agent.get("/v1/jobs"), json!([]));
 }

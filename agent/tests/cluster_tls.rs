@@ -11,32 +11,17 @@
 #[path = "../../tls/tests/authority/mod.rs"]
 mod authority;
 mod support;
+#[path = "support/tls_files.rs"]
+mod tls_files;
 
 use std::env;
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use authority::{Authority, Signed};
+use authority::Authority;
 use serde_json::json;
 use support::nomad::{Nomad, job};
 use support::{Program, World, free_addr};
-
-/// The settings of TLS with this authority, whose files are put into a folder.
-fn tls(folder: &Path, ca: &Authority, own: &Signed, http: bool) -> String {
-    let put = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    format!(
-        "tls {{\n http = {http}\n rpc = true\n verify_server_hostname = true\n verify_https_client = {http}\n \
-         ca_file = \"{}\"\n cert_file = \"{}\"\n key_file = \"{}\"\n}}\n",
-        put("ca.pem", &ca.pem),
-        put("cert.pem", &own.certificate),
-        put("key.pem", &own.key),
-    )
-}
+use tls_files::tls;
 
 /// Both the wire and the node's own API are encrypted, and both sides show certificates.
 #[test]

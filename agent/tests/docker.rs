@@ -8,6 +8,8 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/containers.rs"]
+mod containers;
 #[path = "../../io-real/tests/common/engine.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
 mod engine;
@@ -15,44 +17,10 @@ mod support;
 
 use std::time::Instant;
 
-use engine::{Engine, IMAGE};
-use serde_json::Value;
+use containers::{agent, alloc, run};
+use engine::IMAGE;
 use support::netns::leave_network;
 use support::{Lone, TIMEOUT, exchange};
-
-/// An agent whose engine it is; none where there is no engine.
-fn agent(more: &str) -> Option<(Lone, Engine)> {
-    let engine = Engine::start(false)?;
-    let endpoint = engine.socket();
-    let lone = Lone::configured(&format!(
-        "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n{more}\n}}\n}}\n",
-        endpoint.display()
-    ));
-    lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
-        let driver = &nodes.get(0)?["Drivers"]["docker"];
-        (driver["Healthy"] == true).then_some(())
-    });
-    Some((lone, engine))
-}
-
-fn run(lone: &Lone, name: &str, task: &str) {
-    let job = format!(
-        "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
-         {{\n attempts = 0\n unlimited = false\n }}\n task \"t\" {{\n driver = \"docker\"\n {task}\n }}\n }}\n}}\n"
-    );
-    let file = lone.world.file(&format!("{name}.hcl"), &job);
-    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
-        .ok();
-}
-
-/// The allocation of a job, once it is so far.
-fn alloc(lone: &Lone, job: &str, far: impl Fn(&Value) -> bool) -> Value {
-    lone.agent
-        .wait_for(&format!("/v1/job/{job}/allocations"), |all| {
-            let alloc = all.get(0)?;
-            far(&alloc["TaskStates"]["t"]).then(|| alloc.clone())
-        })
-}
 
 #[test]
 fn container_outlives_agent_and_leaves_nothing() {
@@ -131,6 +99,17 @@ fn job_that_asks_for_too_much_is_told_why() {
             "filter",
             "security_opt = [\"seccomp=unconfined\"]",
             "allow_unconfined",
+        ),
+        (
+            "logging",
+            "logging {\n type = \"fluentd\"\n }",
+            "allowed_logging_types",
+        ),
+        ("threads", "pids_limit = 100000", "pids_limit of plugin"),
+        (
+            "priority",
+            "ulimit = {\n rtprio = \"99\"\n }",
+            "allow_privileged",
         ),
     ] {
         run(&lone, name, &format!("config {{\n {image}\n {config}\n }}"));

@@ -162,6 +162,19 @@ fn agent_without_directory_of_volume_does_not_start() {
     assert!(!world.data().exists(), "nothing is made");
 }
 
+#[test]
+fn volume_that_jobs_could_make_a_link_of_is_told() {
+    let world = World::new();
+    let outer = world.path("volume");
+    let inner = outer.join("inner");
+    fs::create_dir_all(&inner).unwrap();
+    let path = inner.display().to_string();
+    let both = volume(&outer, false) + &format!("\nhost_volume \"inner\" {{\n path = {path:?}\n}}");
+    let agent = agent(&world, &both, &free_addr());
+    let line = agent.err_line("lies in the directory of host_volume");
+    assert!(line.contains(&path), "{line}");
+}
+
 /// The command line, asking this agent.
 fn run(addr: &str, args: &[&str]) -> support::Ended {
     let addr = format!("http://{addr}");

@@ -35,9 +35,13 @@ fn agent() -> Option<Lone> {
 }
 
 fn run(lone: &Lone, name: &str, task: &str) {
+    run_by(lone, "exec", name, task);
+}
+
+fn run_by(lone: &Lone, driver: &str, name: &str, task: &str) {
     let job = format!(
         "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
-         {{\n attempts = 0\n unlimited = false\n }}\n task \"t\" {{\n driver = \"exec\"\n {task}\n }}\n }}\n}}\n"
+         {{\n attempts = 0\n unlimited = false\n }}\n task \"t\" {{\n driver = \"{driver}\"\n {task}\n }}\n }}\n}}\n"
     );
     let file = lone.world.file(&format!("{name}.hcl"), &job);
     lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
@@ -115,4 +119,26 @@ fn job_that_asks_for_too_much_is_told_why() {
         refused.contains("unknown option \"cgroup_v2_override\""),
         "{refused}"
     );
+}
+
+#[test]
+fn no_task_of_raw_exec_runs_as_user_or_with_group_that_its_block_denies() {
+    let me = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    for (setting, id) in [("denied_host_uids", me), ("denied_host_gids", group)] {
+        let lone = Lone::configured(&format!(
+            "plugin \"raw_exec\" {{\n config {{\n {setting} = \"{id}\"\n }}\n}}\n"
+        ));
+        // Who names no user would run as the agent's, too.
+        let own = ("own", "".to_owned());
+        let named = ("named", format!("user = \"{me}\""));
+        for (name, user) in [own, named] {
+            let task = format!("{user}\n config {{\n command = \"/bin/true\"\n }}");
+            run_by(&lone, "raw_exec", name, &task);
+            let failed = alloc(&lone, name, |task| task["State"] == "dead");
+            assert_eq!(failed["TaskStates"]["t"]["Failed"], true, "{name}");
+            let events = failed["TaskStates"]["t"]["Events"].to_string();
+            assert!(events.contains(setting), "{name}: {events}");
+        }
+    }
 }

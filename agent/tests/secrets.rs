@@ -102,6 +102,23 @@ fn written(world: &World, times: usize) {
 }
 
 #[test]
+fn agent_dumps_no_core() {
+    let world = World::new();
+    let agent = agent(&world, &free_addr());
+    let limit = |pid: u32| {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let mut lines = limits.lines();
+        let line = lines.find_map(|line| line.strip_prefix("Max core file size"));
+        let mut words = line.unwrap().split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap())
+    };
+    let (_, hard) = limit(std::process::id());
+    // One byte: with none, the kernel would still start a program that takes dumps.
+    let never = if hard == "0" { "0" } else { "1" };
+    assert_eq!(limit(agent.pid()), (never.to_owned(), hard));
+}
+
+#[test]
 fn in_memory_secrets_are_restored_after_reboot() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root mounts");

@@ -152,6 +152,10 @@ pub struct Config {
 pub struct ClusterConfig {
     /// The version of Nomad that the node is compatible with, which jobs' implicit constraints look at.
     pub version: Arc<str>,
+    /// Whether servers alone decide which jobs begin here: those of the node's own that are there go on, and no new
+    /// one is taken. Earlier agents took them: what they recorded says so.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub only_jobs_of_servers: bool,
 }
 
 fn as_many_children_as_ever() -> usize {

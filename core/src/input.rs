@@ -6,7 +6,7 @@
 
 mod server;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, LaunchId, TaskName, VolumeId};
 use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::device::{DeviceNode, Mount};
+use crate::model::network::PluginNetwork;
 use crate::model::remote::Remote;
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
@@ -310,6 +311,9 @@ pub struct HookOutput {
     /// Whether the task's directory was gone, and was made anew: nothing of what was prepared before is in it.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub rebuilt: bool,
+    /// What plugins said of the network that they made, if they made one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Box<PluginNetwork>>,
 }
 
 /// What a service answered to a check, or why there is no answer.
@@ -445,6 +449,13 @@ pub enum NodeInput {
         /// The path of its directory.
         result: Result<String, Failure>,
     },
+    /// What the tag of an image means in its registry.
+    Image {
+        /// The operation.
+        op: Op,
+        /// The digests.
+        result: Result<ImageDigests, Failure>,
+    },
     /// News of a plugin's devices.
     Devices {
         /// The stream that they are of.
@@ -467,9 +478,21 @@ impl NodeInput {
             | NodeInput::DirUsage { op, .. }
             | NodeInput::TimeZone { op, .. }
             | NodeInput::Volume { op, .. }
+            | NodeInput::Image { op, .. }
             | NodeInput::Devices { op, .. } => *op,
         }
     }
+}
+
+/// What is found out about an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageDigests {
+    /// What its tag means in the registry, such as `sha256:4f5a…`.
+    pub tag: String,
+    /// What the launches run that were asked about, those of them that run and whose image has a digest. One that
+    /// has several counts with that of the tag, if that is among them.
+    pub used: BTreeSet<String>,
 }
 
 /// How full a disk is, in percent, rounded up. What has no count of its own is empty.

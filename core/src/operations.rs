@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::CallKind;
-use crate::ids::{AllocId, TaskKey, VolumeId};
+use crate::ids::{AllocId, JobKey, TaskKey, VolumeId};
 use crate::op::Op;
 use crate::time::{Instant, Span};
 
@@ -36,6 +36,8 @@ pub enum Owner {
     Machine,
     /// Whoever speaks with the servers of the cluster.
     Server,
+    /// A job, for its images.
+    Job(JobKey),
 }
 
 impl Owner {
@@ -44,7 +46,7 @@ impl Owner {
         match self {
             Owner::Task(key) => Some(key.alloc),
             Owner::Alloc(alloc) => Some(*alloc),
-            Owner::Machine | Owner::Server => None,
+            Owner::Machine | Owner::Server | Owner::Job(_) => None,
         }
     }
 }
@@ -90,6 +92,8 @@ pub enum Purpose {
     Volume(VolumeId),
     /// A call to the servers.
     Call(CallKind),
+    /// What the tag of an image means in its registry.
+    Image,
 }
 
 impl Purpose {

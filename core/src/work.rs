@@ -44,7 +44,7 @@ macro_rules! payloads {
 
 payloads! {
     /// Of the hook `network`, before the tasks.
-    BuildNetwork(BuildNetwork) "make the network",
+    BuildNetwork(Arc<BuildNetwork>) "make the network",
     /// Of the allocation's end: nothing uses its network any more.
     RemoveNetwork(RemoveNetwork) "remove the network",
     /// Of the hook `alloc_dir`, before the tasks.
@@ -88,6 +88,9 @@ pub struct BuildNetwork {
     pub address: Option<Ipv4>,
     /// The ports of the host that lead to it.
     pub ports: Vec<AssignedPort>,
+    /// Arguments for plugins of CNI, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub args: BTreeMap<String, String>,
 }
 
 /// Remove the allocation's network with everything that leads to it. Where none is, that is success.

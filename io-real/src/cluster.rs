@@ -5,7 +5,8 @@ use std::fmt;
 use std::pin::Pin;
 
 use drover_core::effect::ServerEffect;
-use drover_core::ids::TaskKey;
+use drover_core::ids::{AllocId, TaskKey};
+use drover_core::model::remote::Remote;
 use drover_core::model::secret::Secret;
 use drover_core::op::Failure;
 use drover_template::{Answer, Need};
@@ -51,6 +52,31 @@ impl fmt::Display for Unanswered {
 /// Why nothing can be asked for a task that servers placed.
 pub(crate) const NO_SERVERS: &str =
     "the servers that placed the task are not this agent's any more";
+
+/// Where an allocation was that servers placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the node that answers here: `http://HOST:PORT`, or `https`.
+    At(String),
+    /// Nobody can be asked for its disk, for this reason.
+    Nowhere(&'static str),
+}
+
+/// What servers know of allocations that they placed, on whatever node.
+pub trait KnowAllocs: Send + Sync {
+    /// Whether an allocation still runs; as soon as servers know more than they did at the index `after`, or in a
+    /// minute. By index 0 that is asked of a server that is not behind, and answered at once.
+    ///
+    /// # Errors
+    /// Servers do not answer.
+    fn runs(&self, alloc: AllocId, after: u64) -> Answering<'_, Remote>;
+
+    /// Where an allocation was.
+    ///
+    /// # Errors
+    /// Servers do not answer.
+    fn place_of(&self, alloc: AllocId) -> Answering<'_, Place>;
+}
 
 /// What servers do for the tasks that they placed on this node.
 pub trait ServeTasks: Send + Sync {

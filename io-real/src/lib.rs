@@ -14,6 +14,7 @@ pub mod checks;
 pub mod clock;
 pub mod cluster;
 pub mod connect;
+pub mod core_dumps;
 pub mod data_dir;
 pub mod destroy;
 pub mod device;

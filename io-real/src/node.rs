@@ -356,6 +356,20 @@ impl Node {
                     inbox.deliver(Input::Node(NodeInput::TimeZone { op, zone, result }));
                 });
             }
+            NodeEffect::LookUpImage { op, query } => {
+                let (op, query) = (*op, query.clone());
+                let driver = self.driver(&query.driver);
+                tokio::spawn(async move {
+                    let result = match driver {
+                        Some(driver) => driver.look_up_image(query).await,
+                        None => Err(Failure::fatal(format!(
+                            "this agent has no driver {:?}",
+                            query.driver
+                        ))),
+                    };
+                    inbox.deliver(Input::Node(NodeInput::Image { op, result }));
+                });
+            }
             NodeEffect::Volume { op, volume, work } => {
                 let (op, volume, work) = (*op, *volume, work.clone());
                 let volumes = self.volumes.clone();

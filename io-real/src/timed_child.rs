@@ -59,6 +59,21 @@ impl TimedChild {
         Ok(!both[0].revents().is_empty())
     }
 
+    /// The same, where it has several outputs that it may say something on.
+    ///
+    /// # Errors
+    /// Neither comes in time.
+    pub(crate) fn is_over_or_one_says(
+        &self,
+        printed: &[&File],
+        deadline: Instant,
+    ) -> io::Result<bool> {
+        let mut all = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
+        all.extend(printed.iter().map(|one| PollFd::new(*one, PollFlags::IN)));
+        wait(&mut all, deadline)?;
+        Ok(all.first().is_some_and(|it| !it.revents().is_empty()))
+    }
+
     /// Waits until it is over.
     ///
     /// # Errors

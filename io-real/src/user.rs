@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 
+use rustix::process::{Gid, getegid, geteuid, getgroups};
+
 /// A user and the groups it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
@@ -40,6 +42,22 @@ pub(crate) fn find(name: &str) -> io::Result<User> {
     find_in(name, &passwd, &group).ok_or_else(|| {
         let message = format!("there is no user {name:?} on this machine");
         io::Error::new(io::ErrorKind::NotFound, message)
+    })
+}
+
+/// The user as whom this program runs.
+///
+/// # Errors
+/// The system does not say it.
+pub(crate) fn own() -> io::Result<User> {
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let others = getgroups()?.into_iter().map(Gid::as_raw);
+    Ok(User {
+        name: "of the agent".to_owned(),
+        home: String::new(),
+        uid,
+        gid,
+        groups: std::iter::once(gid).chain(others).collect(),
     })
 }
 

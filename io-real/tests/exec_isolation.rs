@@ -6,7 +6,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -82,6 +82,34 @@ fn task_has_its_own_root_user_and_processes() {
     assert!(world.log_dir().join("../data/shared").exists());
     assert_eq!(world.destroy(1).unwrap().unwrap().code, Some(0));
     world.assert_gone(1);
+}
+
+#[test]
+fn script_for_the_image_of_its_process_reaches_no_file_of_the_host() {
+    let Some(mut world) = World::isolated("image") else {
+        return;
+    };
+    let home = drover_io_real::shim::ShimHome::open(world.data.path()).unwrap();
+    let state = || {
+        let meta = fs::metadata(home.program()).unwrap();
+        (meta.mode(), meta.uid(), meta.ctime(), meta.ctime_nsec())
+    };
+    let before = state();
+    let image = world.task_dir().join("local/image");
+    fs::write(&image, "#!/proc/self/exe\n").unwrap();
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o755)).unwrap();
+    let asked = |config| with(config, "command", Value::from("/local/image"));
+    // For another user it is not to be executed; for root it is a shim that nobody told what to do.
+    let failure = world.refused(1, asked(script(""))).message;
+    assert!(failure.contains("Permission denied"), "{failure}");
+    assert_eq!(world.run(2, asked(as_root(script("")))).code, Some(1));
+    assert_eq!(state(), before);
+    for launch in [1, 2] {
+        world.destroy(launch).unwrap();
+        world.assert_gone(launch);
+    }
+    assert_eq!(world.run(3, script("true")).code, Some(0));
+    world.destroy(3).unwrap();
 }
 
 #[test]

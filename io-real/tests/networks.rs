@@ -10,6 +10,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -19,7 +21,7 @@ use drover_core::ids::AllocId;
 use drover_core::model::network::{Dns, NetworkMode};
 use drover_core::store::record::AssignedPort;
 use drover_core::work::BuildNetwork;
-use drover_io_real::network::{Bridge, Networks, WrongRule, fault_of_bridge};
+use drover_io_real::network::{Bridge, CniPlugins, Networks, WrongRule, fault_of_bridge};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use tempfile::TempDir;
@@ -79,6 +81,7 @@ impl World {
             dns: None,
             address: Some(self.bridge.subnet.address(number.into())),
             ports: vec![port],
+            args: [].into(),
         };
         (AllocId(u128::from(number) << 100 | 7), work)
     }
@@ -363,6 +366,118 @@ fn rules_that_lead_nowhere_are_told_and_can_be_removed() {
     assert_eq!(networks.wrong_rules().unwrap(), []);
     assert_eq!((ports("9999"), ports("20001")), (0, 2));
     networks.remove(alloc, None).unwrap();
+}
+
+/// Which of these addresses, in this order, the allocation's packets reach first: all of them are this thread's own.
+fn reached_first(networks: &Networks, alloc: AllocId, addresses: &[Ipv4Addr]) -> Vec<u8> {
+    let own = TaskNetwork {
+        own: true,
+        ..TaskNetwork::default()
+    };
+    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
+    let here = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let patience = Some(Duration::from_millis(100));
+    here.set_read_timeout(patience).unwrap();
+    let port = here.local_addr().unwrap().port();
+    let start = Instant::now();
+    loop {
+        let send = || {
+            let from = UdpSocket::bind("0.0.0.0:0")?;
+            for address in addresses {
+                from.send_to(&address.octets(), (*address, port))?;
+            }
+            Ok(())
+        };
+        entrance.run(send).unwrap();
+        let mut seen = [0; 4];
+        // The link may have to come up.
+        match here.recv(&mut seen) {
+            Ok(length) => return seen[..length].to_vec(),
+            Err(_) => assert!(start.elapsed() < TIMEOUT, "nothing arrives"),
+        }
+    }
+}
+
+#[test]
+fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
+    let Some(world) = World::new() else { return };
+    if says(&["ip", "addr", "add", "169.254.169.254/32", "dev", "lo"]).is_none() {
+        eprintln!("skipped: there is no ip");
+        return;
+    }
+    let (alloc, work) = world.wanted(1);
+    let both = [
+        Ipv4Addr::new(169, 254, 169, 254),
+        Ipv4Addr::from(world.bridge.subnet.gateway().0),
+    ];
+    // The same agent, started again with another configuration.
+    for allow_metadata in [false, true, false] {
+        let bridge = Bridge {
+            allow_metadata,
+            ..world.bridge.clone()
+        };
+        let networks = networks_in(world.dir.path(), &bridge);
+        let known = [(alloc, work.address.unwrap(), work.ports.clone())];
+        until(|| networks.resume(known.clone()).is_ok());
+        networks.build(alloc, &work).unwrap();
+        assert_eq!(
+            reached_first(&networks, alloc, &both[1..]),
+            both[1].octets()
+        );
+        let first = both[usize::from(!allow_metadata)];
+        assert_eq!(reached_first(&networks, alloc, &both), first.octets());
+    }
+    world.networks.remove(alloc, None).unwrap();
+}
+
+/// A plugin that makes nothing, and writes down what it was asked for, and whether there was a namespace.
+const PLUGIN: &str = r#"#!/bin/sh
+echo "$CNI_COMMAND $([ -e "$CNI_NETNS" ] && echo there)" >> "${0%/*}/calls"
+echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.99.0.7/24"}]}'
+"#;
+
+#[test]
+fn network_of_plugins_is_taken_back_by_whoever_finds_it() {
+    let Some(world) = World::new() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let plugin = home.path().join("plugin");
+    let set_mode = |mode| fs::set_permissions(&plugin, fs::Permissions::from_mode(mode)).unwrap();
+    fs::write(&plugin, PLUGIN).unwrap();
+    set_mode(0o755);
+    let list = home.path().join("mine.conf");
+    let text = r#"{"cniVersion": "1.0.0", "name": "mine", "type": "plugin"}"#;
+    fs::write(&list, text).unwrap();
+    let networks = world.another("agent").with_plugins(CniPlugins {
+        path: vec![home.path().to_owned()],
+        config_dir: home.path().to_owned(),
+    });
+    let (alloc, mut work) = world.wanted(1);
+    (work.mode, work.address) = ("cni/mine".parse().unwrap(), None);
+    let made = networks.build(alloc, &work).unwrap().unwrap();
+    assert_eq!(made.reached_at(), "10.99.0.7".parse().ok());
+    // As after a restart of the machine: the namespace is gone.
+    unmount(networks.path(alloc).join("ns"), UnmountFlags::DETACH).unwrap();
+    assert_eq!(networks.build(alloc, &work).unwrap(), Some(made.clone()));
+    // The agent goes on, while somebody uses it.
+    assert_eq!(networks.build(alloc, &work).unwrap(), Some(made));
+    // A plugin that is gone for a while leaves the network to who comes later.
+    set_mode(0o644);
+    let why = networks.remove(alloc, None).unwrap_err().to_string();
+    assert!(why.contains("there is no CNI plugin plugin in"), "{why}");
+    assert_eq!(networks.owners().unwrap(), [alloc].into());
+    set_mode(0o755);
+    // Another agent knows neither the allocation nor the configuration.
+    fs::remove_file(&list).unwrap();
+    let why = networks.build(AllocId(9), &work).unwrap_err().to_string();
+    assert!(why.contains("describes a network mine"), "{why}");
+    drop(networks);
+    let next = world.another("agent");
+    next.remove_unknown(|_| false).unwrap();
+    until(|| next.owners().unwrap().is_empty());
+    let calls = fs::read_to_string(home.path().join("calls")).unwrap();
+    let calls: Vec<&str> = calls.lines().map(str::trim).collect();
+    let expected = ["ADD there", "DEL", "ADD there", "CHECK there", "DEL there"];
+    assert_eq!(calls, expected);
 }
 
 #[test]

@@ -244,6 +244,27 @@ fn killed_shim_is_replaced_with_same_limits() {
 }
 
 #[test]
+fn task_is_not_swapped_out_beyond_its_limit_of_memory() {
+    let mut world = World::new("swapless");
+    let go = world.fifo("go");
+    world.start(1, sh("read x < go")).unwrap();
+    if let Some(groups) = &world.groups {
+        let (parent, name) = (&groups.parent, LaunchId(1));
+        let v1 = format!("/sys/fs/cgroup/memory/{parent}/{name}/memory.memsw.limit_in_bytes");
+        let v2 = format!("/sys/fs/cgroup/{parent}/{name}/memory.swap.max");
+        match (fs::read_to_string(v1), fs::read_to_string(v2)) {
+            (Ok(limit), _) => assert_eq!(Some(limit), world.memory_limit(1)),
+            (_, Ok(limit)) => assert_eq!(limit, "0\n"),
+            (Err(_), Err(_)) => eprintln!("skipped: the kernel does not count swap"),
+        }
+    }
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(world.exited().code, Some(0));
+    world.destroy(1).unwrap();
+    world.assert_gone(1);
+}
+
+#[test]
 fn interrupted_work_is_answered() {
     let mut world = World::new("lost");
     let life = world.life.take().unwrap();

@@ -15,13 +15,16 @@ use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
 use drover_io_real::shim::ShimHome;
 use drover_io_real::shim::record::{Record, State};
+use rustix::io::dup2;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// What a driver said until it gave the answer that was waited for.
 #[derive(Default)]
@@ -306,12 +309,10 @@ fn next_agent_kills_task_of_unresponsive_shim() {
 #[test]
 fn start_with_killed_shim_is_lost_not_failed() {
     let mut world = World::new("lost-start");
-    for program in fs::read_dir(world.data.path().join("bin")).unwrap() {
-        let program = program.unwrap().path();
-        fs::remove_file(&program).unwrap();
-        fs::write(&program, "#!/bin/sh\nkill -9 $$\n").unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    let program = world.task_dir().join("killed");
+    fs::write(&program, "#!/bin/sh\nkill -9 $$\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    run_instead_of_shims(&world, &program);
     let asked = world.ask_start(1, sh("exec sleep 1000"));
     match world.receive() {
         DriverInput::StartLost { op, why, .. } => {
@@ -353,9 +354,31 @@ fn shim_killed_during_destroy_is_not_replaced() {
     world.until(|_| shims_of(&bin) == 0);
 }
 
+/// Puts another program in place of the memory from which this world's shims run.
+fn run_instead_of_shims(world: &World, program: &Path) {
+    let memory = format!("/memfd:{}/bin/", world.data.path().display());
+    let program = fs::File::open(program).unwrap();
+    let mut replaced = 0;
+    for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        let is_memory = |link: PathBuf| link.to_str().is_some_and(|link| link.starts_with(&memory));
+        if !fs::read_link(entry.path()).is_ok_and(is_memory) {
+            continue;
+        }
+        let number = entry.file_name().to_str().unwrap().parse().unwrap();
+        // SAFETY: it is open, and stays so: its owner is not this one, and executes what the number leads to.
+        let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
+        // Not closed when it is executed: the interpreter of a script reads it by the number.
+        dup2(&program, &mut place).unwrap();
+        replaced += 1;
+    }
+    assert_eq!(replaced, 1, "{memory}");
+}
+
 /// How many shims of a data directory live.
-fn shims_of(bin: &std::path::Path) -> usize {
+fn shims_of(bin: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let programs = processes.filter_map(|process| fs::read_link(process.path().join("exe")).ok());
-    programs.filter(|program| program.starts_with(bin)).count()
+    let from_memory = format!("/memfd:{}", bin.display());
+    let is_ours = |program: &PathBuf| program.starts_with(bin) || program.starts_with(&from_memory);
+    programs.filter(is_ours).count()
 }

@@ -208,6 +208,42 @@ fn changes_of_cores_under_load_leave_no_task_outside_its_own() {
 }
 
 #[test]
+fn limit_of_memory_is_one_of_swap_too() {
+    let Some(groups) = Groups::new("swap") else {
+        return;
+    };
+    let of = |bytes: Option<u64>, no_swap| Limits {
+        memory_max: bytes,
+        no_swap,
+        ..Limits::default()
+    };
+    // Made again with more, with less, and without: what it had before is in nobody's way.
+    for megabytes in [Some(64), Some(128), Some(32), None, Some(64)] {
+        let bytes = megabytes.map(|it| it << 20);
+        let group = groups.create("one.task", &of(bytes, true));
+        let dirs = group.procs.iter().filter_map(|procs| procs.parent());
+        let mut found = dirs.filter_map(|dir| {
+            let together = fs::read_to_string(dir.join("memory.memsw.limit_in_bytes"));
+            let alone = fs::read_to_string(dir.join("memory.swap.max"));
+            let expected = match (&alone, bytes) {
+                (Ok(_), Some(_)) => "0".to_owned(),
+                (Ok(_), None) => "max".to_owned(),
+                (Err(_), bytes) => bytes.map_or("no limit".to_owned(), |it| it.to_string()),
+            };
+            Some((alone.or(together).ok()?.trim().to_owned(), expected))
+        });
+        let Some((is, expected)) = found.next_back() else {
+            return eprintln!("skipped: the kernel does not count swap");
+        };
+        // Without a limit version 1 says the largest number of pages.
+        assert!(
+            is == expected || (bytes.is_none() && is.len() > 15),
+            "{is}, not {expected}"
+        );
+    }
+}
+
+#[test]
 fn shim_reports_oom_kill() {
     let Some(groups) = Groups::new("oom") else {
         return;

@@ -9,8 +9,9 @@ use drover_io_real::shim::record::State;
 use drover_io_real::shim::{Live, Recovered, StartError, Step};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
+use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 fn refused(result: Result<Live, StartError>) -> (Step, i32, Option<String>) {
     match result {
@@ -133,6 +134,64 @@ fn open_files_limit_is_set() {
     if let Some(before) = before {
         assert_eq!(limit(4, Some(before)), (before.to_string(), hard));
     }
+}
+
+#[test]
+fn shim_runs_from_memory_that_nobody_can_write() {
+    let rig = Rig::new();
+    if let Some(why) = rig.home.remark() {
+        return eprintln!("skipped: {why}");
+    }
+    let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
+    let shim = live.hello().unwrap().shim.pid;
+    let exe = format!("/proc/{shim}/exe");
+    let file = rig.home.program();
+    let link = fs::read_link(&exe).unwrap();
+    let of_memory = format!("/memfd:{} (deleted)", file.display());
+    assert_eq!(link.to_str(), Some(of_memory.as_str()));
+    let (image, on_disk) = (fs::metadata(&exe).unwrap(), fs::metadata(file).unwrap());
+    assert_ne!((image.dev(), image.ino()), (on_disk.dev(), on_disk.ino()));
+    let before = fs::read(&exe).unwrap();
+    assert_eq!(before, fs::read(file).unwrap());
+    // What the kernel does not refuse while it runs, the seals do.
+    let written = fs::File::options().write(true).open(&exe);
+    assert!(
+        written
+            .and_then(|mut image| image.write_all(b"other"))
+            .is_err()
+    );
+    assert_eq!(fs::read(&exe).unwrap(), before);
+    // Other shims share it, whatever was done to its mode.
+    let _ = fs::set_permissions(&exe, fs::Permissions::from_mode(0o600));
+    assert_eq!(rig.run(&Task::sh(2, "exit 3")).code, Some(3));
+    live.kill().unwrap();
+    assert!(wait_readable(&live));
+}
+
+#[test]
+fn shim_dumps_no_core_and_task_may_ask_for_one() {
+    let rig = Rig::new();
+    let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
+    let of = |pid: i32| {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max core file size"));
+        let words: Vec<String> = line
+            .unwrap()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        (words[0].clone(), words[1].clone())
+    };
+    let (_, hard) = of(std::process::id().cast_signed());
+    let record = live.hello().unwrap();
+    // One byte: with none, the kernel would still start a program that takes dumps.
+    let never = if hard == "0" { "0" } else { "1" };
+    assert_eq!(of(record.shim.pid), (never.to_owned(), hard.clone()));
+    assert_eq!(of(record.task.pid), ("0".to_owned(), hard));
+    live.kill().unwrap();
+    assert!(wait_readable(&live));
 }
 
 #[test]

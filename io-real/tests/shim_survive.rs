@@ -119,7 +119,7 @@ fn killed_shim_is_replaced_without_data_loss() {
 fn adopted_task_gets_signals_and_leaves_nothing() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
-    let task = Task::sh(1, "sleep 1000 & echo $! > pid; trap 'exit 2' TERM; wait");
+    let task = Task::sh(1, "trap 'exit 2' TERM; sleep 1000 & echo $! > pid; wait");
     let live = rig.start(&task).unwrap();
     let child = handle(receive(&pid).parse().unwrap());
     kill_shim(&live.hello().unwrap());
@@ -223,7 +223,7 @@ fn shim_is_small() {
         1
     );
     let maps = fs::read_to_string(format!("/proc/{shim}/smaps")).unwrap();
-    let (mut private, mut anonymous) = (0, false);
+    let (mut private, mut is_image) = (0, false);
     for line in maps.lines() {
         let mut words = line.split_whitespace();
         let (name, value) = (
@@ -231,8 +231,12 @@ fn shim_is_small() {
             words.next().unwrap_or_default(),
         );
         if !name.ends_with(':') {
-            anonymous = !line.contains("/shim-");
-        } else if name == "Private_Dirty:" || (anonymous && name == "Private_Clean:") {
+            is_image = line.contains("/shim-");
+        } else if match is_image {
+            // All shims share the image, but for the pages of it that each has changed.
+            true => name == "Anonymous:",
+            false => matches!(name, "Private_Dirty:" | "Private_Clean:"),
+        } {
             private += value.parse::<u64>().unwrap();
         }
     }

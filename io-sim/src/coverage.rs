@@ -135,6 +135,8 @@ impl Coverage {
             NodeInput::DirUsage { .. } => "how much directories take",
             NodeInput::TimeZone { result: Ok(_), .. } => "a time zone",
             NodeInput::TimeZone { result: Err(_), .. } => "a time zone is not known",
+            NodeInput::Image { result: Ok(_), .. } => "an image is looked up",
+            NodeInput::Image { result: Err(_), .. } => "an image is not looked up",
             NodeInput::Volume { result: Ok(_), .. } => "a volume is made or removed",
             NodeInput::Volume { result: Err(_), .. } => "a volume is not made or removed",
             NodeInput::Devices { report, .. } => match report {
@@ -225,6 +227,7 @@ impl Coverage {
             Owner::Alloc(id) => self.alloc(alloc(*id), what),
             Owner::Machine => self.reach("machine", "any", what),
             Owner::Server => self.reach("server", "any", what),
+            Owner::Job(_) => self.reach("job", "follows images", what),
         }
     }
 
@@ -235,6 +238,7 @@ impl Coverage {
             Some((_, TimerName::Garbage)) => self.reach("garbage", "any", "time"),
             Some((_, TimerName::Drain)) => self.reach("node", node_state(agent), "time"),
             Some((_, TimerName::Periodic(_))) => self.reach("job", "periodic", "time"),
+            Some((_, TimerName::Images(_))) => self.reach("job", "follows images", "time"),
             Some((_, TimerName::Job(_))) => self.reach("job", "wanted", "time"),
             Some((_, TimerName::Progress(_))) => self.reach("deployment", "running", "time"),
             Some((_, TimerName::Alloc(id, timer))) => {
@@ -355,6 +359,7 @@ fn overdue(purpose: &Purpose) -> &'static str {
         | Purpose::DirUsage
         | Purpose::TimeZone(_)
         | Purpose::Volume(_)
+        | Purpose::Image
         | Purpose::Call(_) => "time",
     }
 }

@@ -110,7 +110,7 @@ impl World {
         let delay = match MockConfig::decode(&config.config) {
             Ok(mock) => {
                 let mock = (self.task_faults).of_start(self.elapsed, &config.group, &task, mock);
-                let mock = Arc::new(mock);
+                let mock = Arc::new(self.fetch_image(launch, &config.config, mock));
                 let delay = mock.start_block_for;
                 if let Some(process) = self.processes.get_mut(&launch) {
                     process.config = mock;

@@ -52,6 +52,7 @@ mod names;
 pub mod network;
 mod point;
 mod process;
+pub mod registry;
 pub mod rehearse;
 mod remote;
 pub mod replay;

@@ -342,6 +342,7 @@ impl World {
                 let timeout = self.timeouts.probe;
                 self.answer(life, *op, zone, timeout, Input::Node(input));
             }
+            NodeEffect::LookUpImage { op, query } => self.look_up_image(*op, query),
             NodeEffect::Volume { op, volume, work } => self.begin_volume(*op, *volume, work),
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {

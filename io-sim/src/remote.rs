@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use drover_core::ids::AllocId;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::Job;
 use drover_core::model::remote::{Remote, RemotePrevious, Takeover};
 use drover_core::op::Failure;
 
 use crate::faults::Fault;
 use crate::point::Point;
+use crate::servers::Alloc;
 use crate::world::World;
 
 /// The first of their ids: nothing of this node has one like it.
@@ -58,11 +60,22 @@ impl Remotes {
                         address: "http://other:4646".into(),
                         token: "secret".into(),
                         ended: false,
+                        of_servers: false,
                     },
                 });
             }
         }
         takeovers
+    }
+}
+
+fn is_over(status: ClientStatus) -> bool {
+    match status {
+        ClientStatus::Complete
+        | ClientStatus::Failed
+        | ClientStatus::Lost
+        | ClientStatus::Unknown => true,
+        ClientStatus::Pending | ClientStatus::Running => false,
     }
 }
 
@@ -96,6 +109,45 @@ impl World {
             remote.index
         };
         Ok(Some(Remote::Runs { index }))
+    }
+
+    /// What servers say of an allocation that they placed on another node.
+    pub(crate) fn servers_say_of(&mut self, of: AllocId, entity: &str) -> Result<Remote, Failure> {
+        let is_silent = self.fires(Fault::SilentNode, entity) || self.is_cut_off();
+        let Some(servers) = self.servers.as_ref().filter(|_| !is_silent) else {
+            return Err(Failure::recoverable("no server answers"));
+        };
+        Ok(match servers.alloc(of).and_then(Alloc::now) {
+            None => Remote::Unknown,
+            Some(placed) if is_over(placed.client_status) => Remote::Ended,
+            Some(_) => Remote::Runs {
+                index: servers.index(),
+            },
+        })
+    }
+
+    /// What another node of the cluster gives of a disk.
+    pub(crate) fn node_gives(
+        &mut self,
+        previous: &RemotePrevious,
+        to: AllocId,
+        entity: &str,
+    ) -> Result<Option<Remote>, Failure> {
+        if self.fires(Fault::BrokenDisk, entity) || self.is_cut_off() {
+            return Err(Failure::recoverable("the connection broke"));
+        }
+        let has_token = !previous.token.expose().is_empty();
+        let servers = self.servers.as_ref().filter(|_| has_token);
+        let Some(given) = servers.and_then(|servers| servers.disk_of(previous.alloc)) else {
+            return Ok(Some(Remote::Unknown));
+        };
+        let given = given.clone();
+        if !self.dirs.allocs.contains(&to) {
+            return Err(Failure::fatal("the allocation has no directory"));
+        }
+        // What is there already stays.
+        self.dirs.disks.entry(to).or_insert(given);
+        Ok(None)
     }
 
     /// What another node gives of a disk.

@@ -29,6 +29,7 @@ use crate::names::Names;
 use crate::network::Networks;
 use crate::point::Point;
 use crate::process::Process;
+use crate::registry::Registry;
 use crate::remote::Remotes;
 use crate::sampler::Sampler;
 use crate::search::Scheduler;
@@ -115,6 +116,8 @@ pub struct World {
     pub faults: Faults,
     /// The disk.
     pub disk: Disk,
+    /// The registry of images.
+    pub registry: Registry,
     /// The directories.
     pub dirs: Dirs,
     /// The networks of allocations.
@@ -186,6 +189,7 @@ impl World {
             choices: Choices::new(seed),
             faults: Faults::none(),
             disk: Disk::default(),
+            registry: Registry::default(),
             dirs: Dirs::default(),
             networks: Networks::default(),
             volumes: BTreeSet::new(),

@@ -31,15 +31,16 @@ const MAX_FAILURES: u32 = 3;
 /// What of a server a call puts up with.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// A server that misses so many deadlines in a row is left.
-    missed: u32,
+    /// A server that misses so many deadlines in a row is left. With none, a missed one says nothing of it, nor do
+    /// its temporary errors.
+    missed: Option<u32>,
     /// Whether one whose reply cannot be read is kept.
     unreadable: bool,
 }
 
 /// That of most calls.
 const USUAL: Patience = Patience {
-    missed: MAX_FAILURES,
+    missed: Some(MAX_FAILURES),
     unreadable: false,
 };
 
@@ -133,7 +134,25 @@ impl<C: Connector, H: Handler> Client<C, H> {
         request: &R,
         wait: Duration,
     ) -> Result<R::Reply, Error> {
-        let patience = Patience { missed: 1, ..USUAL };
+        let missed = Some(1);
+        self.call_with(request, wait, Patience { missed, ..USUAL })
+            .await
+    }
+
+    /// The same for what others ask, of whom nobody knows how often, and which servers: what comes of it says nothing
+    /// of this one, which the node's own calls leave or keep.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_for_others<R: Request>(
+        &self,
+        request: &R,
+        wait: Duration,
+    ) -> Result<R::Reply, Error> {
+        let patience = Patience {
+            missed: None,
+            unreadable: true,
+        };
         self.call_with(request, wait, patience).await
     }
 
@@ -169,7 +188,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
             }
             if let Error::Server { .. } = error {
                 temporary += 1;
-                if temporary % MAX_FAILURES == 0 {
+                if temporary % MAX_FAILURES == 0 && patience.missed.is_some() {
                     self.fail_over(&connection);
                 }
                 let retry = Instant::now() + locked(&self.servers).retry_delay();
@@ -195,8 +214,8 @@ impl<C: Connector, H: Handler> Client<C, H> {
                 error.kind.is_temporary()
             }
             Error::DeadlineExceeded { acknowledged, .. } => {
-                let missed = self.missed.fetch_add(1, Ordering::Relaxed) + 1;
-                if !acknowledged || missed >= patience.missed {
+                let too_many = |most| self.missed.fetch_add(1, Ordering::Relaxed) + 1 >= most;
+                if !acknowledged || patience.missed.is_some_and(too_many) {
                     self.fail_over(connection);
                 }
                 false

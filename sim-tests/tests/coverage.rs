@@ -58,6 +58,8 @@ const UNCOUNTED: &[Property] = &[
     Property::OversizedDirectoryIsTold,
     Property::OversizedDirectoryIsToldOnce,
     Property::DiskQuotaIsThatOfJobFile,
+    Property::MovedTagMakesOneVersion,
+    Property::MovedTagIsFound,
 ];
 
 #[test]

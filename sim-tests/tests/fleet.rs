@@ -1,6 +1,8 @@
 //! Several nodes and the servers of their cluster in one world.
 
+use drover_core::ids::NodeId;
 use drover_core::model::alloc::ClientStatus;
+use drover_core::model::drain::Eligibility;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Dice, Faults, Fleet, Violation, timeline};
@@ -98,6 +100,34 @@ fn new_version_replaces_each_copy_once() -> Result<(), Violation> {
     let left = fleet.nodes().iter().filter_map(|node| node.view());
     assert_eq!(left.map(|view| view.allocs().count()).sum::<usize>(), 0);
     Ok(())
+}
+
+#[test]
+fn disk_that_migrates_comes_along_to_another_node() -> Result<(), Violation> {
+    let mut fleet = Fleet::new(0, 2);
+    fleet.run(MINUTE)?;
+    let group = group("g", [task("main")]).migrates();
+    let db = job("db", JobType::Service, [group]);
+    fleet.at_servers(|servers| servers.register(&db, true));
+    fleet.run(MINUTE)?;
+    let moves = |fleet: &mut Fleet, from: u128| -> Result<(), Violation> {
+        let to = 3 - from;
+        fleet.at_servers(|servers| {
+            servers.set_eligibility(NodeId(to), Eligibility::Eligible);
+            servers.set_eligibility(NodeId(from), Eligibility::Ineligible);
+            servers.stop_one("db", 0);
+        });
+        fleet.run(MINUTE)
+    };
+    moves(&mut fleet, 1)?;
+    moves(&mut fleet, 2)?;
+    let [there, here] = [0, 1].map(|index| {
+        let disks = fleet.nodes()[index].world.dirs.disks.values();
+        disks.map(|disk| disk.len()).max()
+    });
+    assert_eq!((there, here), (Some(3), Some(2)), "what each one wrote");
+    assert_eq!(living(&fleet), 1);
+    fleet.converge()
 }
 
 /// Faults of each node and of its way to the servers, jobs that come, change and go.

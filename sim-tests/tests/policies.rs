@@ -148,6 +148,21 @@ fn reboot_until_it_runs(sim: &mut Sim, job: &str) -> Result<Span, Violation> {
     Ok(sim.world.now().at - began)
 }
 
+/// What ends at once and is to be started again without a pause does not keep its node from other work.
+#[test]
+fn task_that_ends_at_once_does_not_start_without_end() {
+    for_seeds(20, |sim| {
+        let main = task("main").ends("1ms", 1);
+        let main = main.restarts(1_000_000, DAY, Span::ZERO, RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        sim.until(Span::secs(3600), |sim| sim.world.starts_of("main") > 21)?;
+        let before = sim.world.starts_of("main");
+        sim.run(Span::secs(10))?;
+        let often = sim.world.starts_of("main") - before;
+        sim.expect_that(often <= 100, &format!("{often} starts in 10 s"))
+    });
+}
+
 #[test]
 fn service_ended_by_reboot_restarts_at_once_without_attempt() {
     for attempts in [0, 1] {

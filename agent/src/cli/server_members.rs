@@ -1,14 +1,20 @@
-//! `drover server members` and `drover agent-info`: the agent as one that is alone.
+//! `drover server members`: the servers, or the agent as one that is alone; and `drover agent-info`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
+use drover_core::text::quote;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::args::{AgentInfoArgs, ServerMembersArgs};
 use super::context::{Context, Outcome};
+use super::failure::Failure;
 use super::screen::clean;
 use super::table::table;
+
+/// The state of a server that went for good.
+const LEFT: &str = "left";
 
 /// The answer of `/v1/agent/members`, as far as it is shown.
 #[derive(Debug, Default, Deserialize)]
@@ -21,16 +27,51 @@ struct Members {
 #[serde(default, rename_all = "PascalCase")]
 struct Member {
     name: String,
-    addr: String,
+    addr: Option<String>,
     port: u16,
     status: String,
     tags: BTreeMap<String, String>,
 }
 
+impl Member {
+    fn tag(&self, name: &str) -> &str {
+        self.tags.get(name).map_or("", String::as_str)
+    }
+
+    /// Where nodes and other servers call it, as one that leads is named.
+    fn rpc_address(&self) -> String {
+        let host = match self.tag("rpc_addr") {
+            "" => self.addr.as_deref().unwrap_or_default(),
+            told => told,
+        };
+        match host.parse::<Ipv6Addr>() {
+            Ok(_) => format!("[{host}]:{}", self.tag("port")),
+            Err(_) => format!("{host}:{}", self.tag("port")),
+        }
+    }
+}
+
+/// Who leads in each region that these are of, and of which regions nobody says it, with why: those who are there are
+/// worth knowing most where nobody leads.
+async fn leaders(cx: &Context, members: &[Member]) -> (BTreeSet<String>, Vec<String>) {
+    let there = members.iter().filter(|one| one.status != LEFT);
+    let regions: BTreeSet<&str> = there.map(|one| one.tag("region")).collect();
+    let (mut leaders, mut unknown) = (BTreeSet::new(), Vec::new());
+    for region in regions {
+        let of_region = [("region", region)];
+        let answer: Result<String, Failure> = cx.client.get("/v1/status/leader", &of_region).await;
+        match answer {
+            Ok(leader) => drop(leaders.insert(leader)),
+            Err(why) => unknown.push(format!("region {}: {}", quote(region), why.message)),
+        }
+    }
+    (leaders, unknown)
+}
+
 /// Runs `server members`.
 ///
 /// # Errors
-/// The agent does not answer.
+/// The agent does not answer, or does not say which servers there are.
 pub(super) async fn members(cx: &mut Context, args: ServerMembersArgs) -> Outcome {
     let path = "/v1/agent/members";
     if args.shape.is_asked() {
@@ -38,14 +79,15 @@ pub(super) async fn members(cx: &mut Context, args: ServerMembersArgs) -> Outcom
         return cx.show(&args.shape, &whole);
     }
     let answer: Members = cx.client.get(path, &[]).await?;
+    let (leaders, unknown) = leaders(cx, &answer.members).await;
     let row = |member: &Member| {
-        let tag = |name: &str| member.tags.get(name).cloned().unwrap_or_default();
+        let tag = |name: &str| member.tag(name).to_owned();
         [
             member.name.clone(),
-            member.addr.clone(),
+            member.addr.clone().unwrap_or_default(),
             member.port.to_string(),
             member.status.clone(),
-            "true".to_owned(),
+            leaders.contains(&member.rpc_address()).to_string(),
             tag("raft_vsn"),
             tag("build"),
             tag("dc"),
@@ -65,7 +107,11 @@ pub(super) async fn members(cx: &mut Context, args: ServerMembersArgs) -> Outcom
     ];
     let shown = table(header, answer.members.iter().map(row));
     cx.screen.print_line(&shown)?;
-    Ok(0)
+    for why in &unknown {
+        cx.screen
+            .complain(&format!("Error: nobody says who leads: {why}"));
+    }
+    Ok(u8::from(!unknown.is_empty()))
 }
 
 /// What of `/v1/agent/self` is shown.

@@ -21,6 +21,7 @@ use drover_rpc::types::registration::{
 use drover_rpc::types::service::{ServiceRegistrationDeleteById, ServiceRegistrationUpsert};
 use drover_rpc::types::update::NodeUpdateAlloc;
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Cluster, node, placed, report, service};
@@ -136,9 +137,13 @@ impl Cluster {
         // What has no id of an allocation is none.
         let allocs = reply.allocs.iter();
         let allocs = allocs.filter_map(|(id, index)| Some((id.parse().ok()?, *index)));
+        let tokens = reply.migrate_tokens.iter();
+        let tokens = tokens.filter(|(_, token)| !token.is_empty());
+        let tokens = tokens.filter_map(|(id, it)| Some((id.parse().ok()?, it.expose().into())));
         Ok(Answer::Indexes(AllocIndexes {
             index: reply.index,
             allocs: allocs.collect(),
+            migrate_tokens: tokens.collect(),
         }))
     }
 
@@ -168,8 +173,12 @@ impl Cluster {
             match (piece.unwrap_or(Err(late)), ids) {
                 (Ok(reply), _) => {
                     pulled.index = pulled.index.min(reply.index);
-                    let allocs = reply.allocs.iter().filter_map(placed::of);
-                    pulled.allocs.extend(allocs.map(Arc::new));
+                    for alloc in &reply.allocs {
+                        let placed = placed::of_jobs(alloc, &self.0.jobs);
+                        pulled.allocs.extend(placed.map(Arc::new));
+                        // Many at once hold up nothing else.
+                        yield_now().await;
+                    }
                 }
                 (Err(error @ Error::InvalidReply { .. }), [id]) => {
                     pulled.unreadable.push((*id, error.to_string()));
@@ -271,7 +280,7 @@ impl Cluster {
 }
 
 /// How long a call may take with whose answer servers wait.
-fn blocking(wait: Span) -> Duration {
+pub(super) fn blocking(wait: Span) -> Duration {
     let wait = Duration::from_nanos(u64::try_from(wait.0).unwrap_or(0));
     wait + wait / 16 + LATE
 }

@@ -8,24 +8,30 @@
 //! |---|---|
 //! | [`calls`] | one call, from the core's form to its answer |
 //! | [`node`] | the node as it registers |
-//! | [`placed`], [`job`] | an allocation that servers placed here, and its job |
+//! | [`placed`], [`job`], [`jobs`] | an allocation that servers placed here, its job, and the jobs that were read lately |
+//! | [`elsewhere`], [`to_nodes`] | what servers know of allocations of other nodes, and how those nodes are reached |
 //! | [`report`] | what became of allocations, and events of the node |
 //! | [`service`] | a service of an allocation |
 //! | [`tasks`], [`questions`] | what servers do for the tasks that they placed here, and answer to their templates |
+//! | [`status`] | who the servers are, for users of the node |
 //! | [`tokens`] | whose a token of the cluster is, and what it may do |
 //! | [`inbound`] | what servers ask of the node |
 
 mod calls;
+mod elsewhere;
 pub(crate) mod inbound;
 mod job;
+mod jobs;
 mod node;
 mod placed;
 mod questions;
 mod report;
 mod service;
+mod status;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod to_nodes;
 mod tokens;
 pub mod untrusted;
 
@@ -52,6 +58,7 @@ use drover_tls::Current;
 use rustls::ClientConfig;
 
 use inbound::Inbound;
+pub(crate) use to_nodes::ToNodes;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
@@ -151,6 +158,12 @@ struct Inner {
     credentials: Mutex<Credentials>,
     /// Turns of questions that wait at servers for news.
     waiting: Semaphore,
+    /// Turns of those that wait there for the end of an allocation.
+    elsewhere: Semaphore,
+    /// Turns of users who ask who the servers are.
+    status: Semaphore,
+    /// The jobs of allocations that came lately.
+    jobs: jobs::Jobs,
     told: Told,
     client: Client<Connections, Inbound>,
 }
@@ -191,7 +204,10 @@ impl Cluster {
         let usual = Limits::default();
         let limits = Limits {
             // What waits for news keeps no other call from being made.
-            outbound_calls: usual.outbound_calls + questions::MAX_WAITING,
+            outbound_calls: usual.outbound_calls
+                + questions::MAX_WAITING
+                + elsewhere::AT_ONCE
+                + status::AT_ONCE,
             ..usual
         };
         let client = Client::new(connections, Arc::new(inbound), servers, limits);
@@ -201,6 +217,9 @@ impl Cluster {
             under_way,
             credentials: Mutex::new(Credentials::None),
             waiting: Semaphore::new(questions::MAX_WAITING),
+            elsewhere: Semaphore::new(elsewhere::AT_ONCE),
+            status: Semaphore::new(status::AT_ONCE),
+            jobs: jobs::Jobs::default(),
             told,
             client,
         })))

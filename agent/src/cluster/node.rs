@@ -30,9 +30,6 @@ const DEFAULT: &str = "default";
 /// The fact that says where the API is reached.
 const ADVERTISED: &str = "unique.advertise.address";
 
-/// What begins the modes of networks that programs of CNI make, which this agent does not run.
-const CNI: &str = "cni/";
-
 /// The mode of a network behind a bridge of the node.
 const BRIDGE: &str = "bridge";
 
@@ -188,9 +185,7 @@ fn modes(node: &ClientNode) -> Vec<NetworkResource> {
         ip: node.address.clone(),
         ..NetworkResource::default()
     };
-    let others = node.network_modes.iter();
-    let others = others.filter(|mode| !mode.starts_with(CNI));
-    let others = others.map(|mode| NetworkResource {
+    let others = node.network_modes.iter().map(|mode| NetworkResource {
         mode: mode.clone(),
         ..NetworkResource::default()
     });
@@ -493,9 +488,9 @@ mod tests {
     }
 
     #[test]
-    fn network_that_this_agent_does_not_make_is_not_offered() {
+    fn networks_of_bridge_and_plugins_are_offered() {
         let modes = modes(&node());
         let modes: Vec<&str> = modes.iter().map(|it| it.mode.as_str()).collect();
-        assert_eq!(modes, ["host", "bridge"]);
+        assert_eq!(modes, ["host", "bridge", "cni/mine"]);
     }
 }

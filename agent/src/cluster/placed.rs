@@ -8,10 +8,15 @@ use drover_core::time::Timestamp;
 use drover_rpc::types::allocation::{AllocatedResources, Allocation};
 use drover_rpc::types::network::{AllocatedPortMapping, Port};
 
-use super::job;
+use super::jobs::Jobs;
 
 /// The allocation; none if it has no id that could be one.
 pub(super) fn of(alloc: &Allocation) -> Option<PlacedAlloc> {
+    of_jobs(alloc, &Jobs::default())
+}
+
+/// The same, whose job may be one of these.
+pub(super) fn of_jobs(alloc: &Allocation, jobs: &Jobs) -> Option<PlacedAlloc> {
     let resources = alloc.allocated_resources.as_ref();
     let health = alloc.deployment_status.as_ref();
     Some(PlacedAlloc {
@@ -19,7 +24,7 @@ pub(super) fn of(alloc: &Allocation) -> Option<PlacedAlloc> {
         modify_index: alloc.alloc_modify_index,
         name: alloc.name.as_str().into(),
         job: match &alloc.job {
-            Some(job) => job::of(job, &alloc.task_group),
+            Some(job) => jobs.of(job, &alloc.task_group),
             None => Err("the servers sent no job with it".to_owned()),
         },
         group: alloc.task_group.as_str().into(),

@@ -7,6 +7,7 @@ use drover_core::model::node::NodeEvent;
 use drover_core::time::Timestamp;
 use drover_rpc::msgpack::Time;
 use drover_rpc::types::allocation::{DeploymentStatus, NetworkStatus};
+use drover_rpc::types::network::Dns;
 use drover_rpc::types::{node, update};
 
 /// The interface of an allocation with an address of its own.
@@ -24,16 +25,34 @@ pub(super) fn of(report: &AllocReport, node: &str) -> update::AllocUpdate {
             ..DeploymentStatus::default()
         }),
         id: report.id.to_string(),
-        network_status: report.address.map(|address| NetworkStatus {
-            address: address.to_string(),
-            interface_name: INTERFACE.to_owned(),
-            ..NetworkStatus::default()
-        }),
+        network_status: network(report),
         node_id: node.to_owned(),
         task_states: tasks
             .map(|(name, state)| (name.to_string(), task(state)))
             .collect(),
     }
+}
+
+/// Its own network, if that has an address: behind the bridge, or where plugins said.
+fn network(report: &AllocReport) -> Option<NetworkStatus> {
+    if let Some(found) = &report.found {
+        let text = |address: Option<String>| address.unwrap_or_default();
+        return Some(NetworkStatus {
+            address: text(found.address.map(|it| it.to_string())),
+            address_ipv6: text(found.address_ipv6.map(|it| it.to_string())),
+            dns: found.dns.as_ref().map(|dns| Dns {
+                options: dns.options.clone(),
+                searches: dns.searches.clone(),
+                servers: dns.servers.clone(),
+            }),
+            interface_name: found.interface.clone(),
+        });
+    }
+    report.address.map(|address| NetworkStatus {
+        address: address.to_string(),
+        interface_name: INTERFACE.to_owned(),
+        ..NetworkStatus::default()
+    })
 }
 
 fn task(state: &TaskState) -> update::TaskState {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use drover_core::cluster::{AllocReport, ClientNode, PlacedAlloc, ServiceInstance};
 use drover_core::ids::{AllocId, JobKey};
@@ -11,6 +12,7 @@ use drover_rpc::msgpack::{decode, end_of};
 use drover_rpc::types::allocation::Allocation;
 use drover_rpc::types::query::Allocations;
 
+use super::jobs::Jobs;
 use super::{node, placed, report, service};
 
 fn recorded() -> Vec<PlacedAlloc> {
@@ -64,6 +66,26 @@ fn recorded_allocations_have_jobs_that_this_node_can_run() {
         });
         assert_eq!(labels, asked.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn job_of_many_allocs_is_read_once_and_again_when_it_changed() {
+    let jobs = Jobs::default();
+    let job_of = |alloc: &Allocation| placed::of_jobs(alloc, &jobs).unwrap().job.unwrap();
+    let mut alloc = recorded_with_groups();
+    let first = job_of(&alloc);
+    for id in 1..1000 {
+        alloc.id = AllocId(id).to_string();
+        assert!(Arc::ptr_eq(&first, &job_of(&alloc)));
+    }
+    // Whatever the indexes say: servers may be new ones.
+    let group = &mut alloc.job.as_mut().unwrap().task_groups[0];
+    group.tasks[0].user = "nobody".to_owned();
+    let changed = job_of(&alloc);
+    assert_eq!(changed.task_groups[0].tasks[0].user, "nobody");
+    assert!(Arc::ptr_eq(&changed, &job_of(&alloc)));
+    alloc.task_group = "none".to_owned();
+    assert!(placed::of_jobs(&alloc, &jobs).unwrap().job.is_err());
 }
 
 #[test]
@@ -159,6 +181,7 @@ fn report_says_what_became_of_alloc() {
         tasks: [("t".into(), drover_core::model::alloc::TaskState::default())].into(),
         health: None,
         address: None,
+        found: None,
     };
     let update = report::of(&sent, "node");
     assert_eq!(update.id, AllocId(7).to_string());

@@ -11,7 +11,7 @@ use drover_core::text::quote;
 use hcl_edit::structure::Block;
 
 use super::literal::{Fields, fields};
-use super::unknown;
+use super::{sockaddr, unknown};
 
 /// One of the two blocks.
 #[derive(Debug, Default)]
@@ -46,12 +46,12 @@ pub(super) fn named(block: &Block) -> Result<Named, String> {
 /// Reads one address.
 ///
 /// # Errors
-/// It is a template, or more than one.
+/// It is more than one, or asks the machine for what it does not have.
 pub(super) fn address(given: &mut Fields, name: &'static str) -> Result<Option<String>, String> {
     let Some(text) = given.text(name)? else {
         return Ok(None);
     };
-    no_template(name, &text)?;
+    let text = of_this_machine(name, &text)?;
     match text.contains(char::is_whitespace) {
         false => Ok(Some(text).filter(|text| !text.is_empty())),
         true => Err(format!(
@@ -61,15 +61,9 @@ pub(super) fn address(given: &mut Fields, name: &'static str) -> Result<Option<S
     }
 }
 
-/// Whether a text is what it says, and not a template of what is to be found out about the machine.
-pub(super) fn no_template(name: &str, text: &str) -> Result<(), String> {
-    match text.contains("{{") {
-        false => Ok(()),
-        true => Err(format!(
-            "{name}: {}: templates are not evaluated here; write what it stands for on this machine",
-            quote(text)
-        )),
-    }
+/// What a text stands for on this machine, which it may ask for (`{{ GetPrivateIP }}`).
+pub(super) fn of_this_machine(name: &str, text: &str) -> Result<String, String> {
+    sockaddr::of_this_machine(text).map_err(|why| format!("{name}: {}: {why}", quote(text)))
 }
 
 /// The address with this port, unless it has one.
@@ -139,6 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn address_may_be_asked_of_the_machine() {
+        let loopback = "{{ GetAllInterfaces | include `flags` `loopback` | include `type` `ipv4` | limit 1 | attr \
+                        `address` }}";
+        let text =
+            format!("bind_addr = \"{loopback}\"\nadvertise {{\n http = \"{loopback}:1\"\n}}");
+        let agent = agent(&text).unwrap();
+        assert_eq!(agent.http(None), "127.0.0.1:4646");
+        assert_eq!(agent.advertised("0.0.0.0:4646"), "127.0.0.1:1");
+    }
+
+    #[test]
     fn address_that_is_every_one_stands_for_that_of_the_node() {
         for (http, node, reached) in [
             ("0.0.0.0:4646", "10.0.0.9", "10.0.0.9:4646"),
@@ -156,11 +161,11 @@ mod tests {
     fn what_is_no_address_is_refused_by_name() {
         for (text, words) in [
             (
-                "bind_addr = \"{{ GetPrivateIP }}\"",
-                "bind_addr: \"{{ GetPrivateIP }}\": templates are not evaluated",
+                "bind_addr = \"{{ GetPrivatIP }}\"",
+                "bind_addr: \"{{ GetPrivatIP }}\": \"GetPrivatIP\" is not evaluated",
             ),
             (
-                "advertise {\n http = \"{{ GetPrivateIP }}\"\n}",
+                "advertise {\n http = \"{{ GetInterfaceIP }}\"\n}",
                 "advertise: http: ",
             ),
             (

@@ -7,11 +7,12 @@
 //!     allow_privileged = false
 //!     allow_caps       = ["chown", "net_raw"]     # what tasks may have of root's power; "all"
 //!     allow_runtimes   = ["runc", "nvidia"]
-//!     pids_limit       = 0                        # the most that a job may ask for; 0 for no limit
+//!     pids_limit       = 0                        # the most that a job may ask for; 0 for what any task may have
 //!     volumes { enabled = false }                 # whether jobs may mount what is not their own
 //!     allowed_modes { pid = ["host"] }            # namespaces of the host
 //!     allow_devices    = ["/dev/fuse"]            # what jobs may name of the host's
 //!     allow_unconfined = false                    # whether jobs may leave out filters of system calls and the like
+//!     allowed_logging_types = ["json-file"]       # logging drivers that jobs may name
 //!     gc {
 //!       image       = true                        # remove images that were fetched and are not used
 //!       image_delay = "3m"
@@ -117,8 +118,13 @@ fn policy(given: &mut Fields, policy: &mut DockerPolicy) -> Result<(), String> {
     if !runtimes.is_empty() {
         policy.allow_runtimes = runtimes;
     }
+    let logging = given.texts("allowed_logging_types")?;
+    if !logging.is_empty() {
+        policy.allowed_logging_types = logging;
+    }
     if let Some(number) = given.number("pids_limit")? {
-        let wrong = |_| format!("pids_limit: {number} is no number of processes; 0 is no limit");
+        let wrong =
+            |_| format!("pids_limit: {number} is no number of processes; 0 is what any task has");
         policy.pids_limit = u64::try_from(number).map_err(wrong)?;
     }
     if let Some(mut modes) = given.block("allowed_modes")? {
@@ -164,8 +170,9 @@ fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String>
         if let Some(delay) = gc.span("image_delay")? {
             settings.image_delay = duration(delay);
         }
-        // What is lost is found by name, at once, and nothing else is ever removed.
-        gc.ignore(&["dangling_containers"]);
+        if let Some(dangling) = gc.block("dangling_containers")? {
+            dangling_containers(dangling)?;
+        }
         gc.nothing_else("gc")?;
     }
     if let Some(mut logging) = given.block("logging")? {
@@ -209,6 +216,29 @@ fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String>
         settings.oom_score_adj = number;
     }
     Ok(())
+}
+
+/// What is lost is found by the agent's records when it starts, and removed then: nothing is looked for by labels, which
+/// may be others'. What would change something is refused, so that nobody relies on it.
+fn dangling_containers(mut given: Fields) -> Result<(), String> {
+    let is_enabled = given.flag("enabled")?.unwrap_or(true);
+    let is_dry_run = given.flag("dry_run")?.unwrap_or(false);
+    for name in ["period", "creation_grace"] {
+        if let Some(span) = given.span(name)? {
+            return Err(format!(
+                "gc.dangling_containers.{name}: leave {span} out: containers that an agent lost are removed by the next \
+                 one at its start, and never looked for again"
+            ));
+        }
+    }
+    if !is_enabled || is_dry_run {
+        return Err(
+            "gc.dangling_containers: containers that an agent lost are always removed, and only those of which it has a \
+             record; leave the block out"
+                .to_owned(),
+        );
+    }
+    given.nothing_else("gc.dangling_containers")
 }
 
 /// What of this jobs may ask for in constraints.
@@ -301,6 +331,8 @@ mod tests {
         let policy = config.unwrap().policy;
         assert_eq!(policy.allow_devices, ["/dev/fuse"]);
         assert!(policy.allow_unconfined);
+        let logging = docker("allowed_logging_types = [\"fluentd\"]").unwrap();
+        assert_eq!(logging.policy.allowed_logging_types, ["fluentd"]);
         for (kind, pattern) in [("network", "container:web-*"), ("cgroupns", "host")] {
             assert_eq!(policy.allowed_modes.get(kind).unwrap(), &[pattern]);
         }
@@ -320,6 +352,22 @@ mod tests {
                 "did you mean image_delay?",
             ),
             ("allow_devices = [\"*\"]", "a path below /dev"),
+            (
+                "gc {\n dangling_containers {\n enabled = false\n }\n}",
+                "always removed",
+            ),
+            (
+                "gc {\n dangling_containers {\n dry_run = true\n }\n}",
+                "leave the block out",
+            ),
+            (
+                "gc {\n dangling_containers {\n period = \"5m\"\n }\n}",
+                "gc.dangling_containers.period: leave",
+            ),
+            (
+                "gc {\n dangling_containers {\n creation_grace = \"1m\"\n }\n}",
+                "gc.dangling_containers.creation_grace: leave",
+            ),
             ("pids_limit = -1", "no number of processes"),
             ("pull_activity_timeout = \"1s\"", "at least"),
             ("image_pull_timeout = \"soon\"", "a duration such as 3m"),

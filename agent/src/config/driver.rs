@@ -6,21 +6,18 @@
 use std::collections::BTreeMap;
 
 use drover_core::text::quote;
+use drover_io_real::driver::denied::DeniedIds;
 use drover_io_real::plugins::PluginConfig;
 
 use super::client::DRIVERS;
+use super::exec::denied;
 use super::literal::of_map;
 
 /// The driver whose tasks are kept apart from nothing.
 const RAW_EXEC: &str = "raw_exec";
 
 /// Settings of the driver in Nomad that have no effect here.
-const WITHOUT_EFFECT: &[&str] = &[
-    "denied_envvars",
-    "denied_host_gids",
-    "denied_host_uids",
-    "no_cgroups",
-];
+const WITHOUT_EFFECT: &[&str] = &["denied_envvars", "no_cgroups"];
 
 /// Drivers that are built into Nomad, and that this agent does not have.
 const ELSEWHERE: [&str; 2] = ["java", "qemu"];
@@ -30,6 +27,8 @@ const ELSEWHERE: [&str; 2] = ["java", "qemu"];
 pub(super) struct BuiltIn {
     /// Those that are switched off, with why.
     pub(super) disabled: BTreeMap<String, String>,
+    /// As whom no task of `raw_exec` runs.
+    pub(super) denied: DeniedIds,
     /// What is given and has no effect here.
     pub(super) ignored: Vec<String>,
 }
@@ -65,7 +64,7 @@ pub(super) fn built_in(
     for plugin in plugins.extract_if(.., is_built_in) {
         let name = plugin.file.clone();
         let otherwise = !found.disabled.contains_key(&name);
-        let enabled = is_enabled(plugin, otherwise, &mut found.ignored);
+        let enabled = is_enabled(plugin, otherwise, &mut found);
         if enabled.map_err(|why| format!("plugin {}: {why}", quote(&name)))? {
             found.disabled.remove(&name);
         } else if otherwise {
@@ -81,19 +80,17 @@ pub(super) fn off(name: &str) -> (String, String) {
     (name.to_owned(), words)
 }
 
-fn is_enabled(
-    plugin: PluginConfig,
-    otherwise: bool,
-    ignored: &mut Vec<String>,
-) -> Result<bool, String> {
+fn is_enabled(plugin: PluginConfig, otherwise: bool, found: &mut BuiltIn) -> Result<bool, String> {
     if !plugin.args.is_empty() {
         return Err("it is built in and takes no arguments".to_owned());
     }
     let mut given = of_map(plugin.config);
     let enabled = given.flag("enabled")?.unwrap_or(otherwise);
     if plugin.file == RAW_EXEC {
+        found.denied = denied(&mut given)?;
         let names = given.ignore(WITHOUT_EFFECT).into_iter();
-        ignored.extend(names.map(|name| format!("plugin.{RAW_EXEC}.{name}")));
+        let names = names.map(|name| format!("plugin.{RAW_EXEC}.{name}"));
+        found.ignored.extend(names);
     }
     given.nothing_else("config")?;
     Ok(enabled)
@@ -103,7 +100,7 @@ fn is_enabled(
 mod tests {
     use crate::config::parse;
 
-    fn denied(inner: &str) -> Result<Vec<(&'static str, String)>, String> {
+    fn off(inner: &str) -> Result<Vec<(&'static str, String)>, String> {
         let config = parse(&format!("plugin \"raw_exec\" {{\n{inner}\n}}"))?;
         assert!(config.plugins.is_empty(), "no program");
         Ok(config.client.denied_drivers().collect())
@@ -111,11 +108,11 @@ mod tests {
 
     #[test]
     fn built_in_driver_is_enabled_by_default() {
-        assert_eq!(denied(""), Ok(vec![]));
-        assert_eq!(denied("config { enabled = true }"), Ok(vec![]));
+        assert_eq!(off(""), Ok(vec![]));
+        assert_eq!(off("config { enabled = true }"), Ok(vec![]));
         let why = "plugin \"raw_exec\" has enabled = false".to_owned();
         assert_eq!(
-            denied("config { enabled = false }"),
+            off("config { enabled = false }"),
             Ok(vec![("raw_exec", why)])
         );
     }
@@ -150,14 +147,23 @@ mod tests {
 
     #[test]
     fn what_only_nomad_has_of_drivers_has_no_effect_and_is_named() {
-        let text =
-            "plugin \"java\" {}\nplugin \"raw_exec\" {\n config {\n denied_host_uids = \"0\"\n}\n}";
+        let text = "plugin \"java\" {}\nplugin \"raw_exec\" {\n config {\n no_cgroups = true\n}\n}";
         let config = parse(text).unwrap();
         assert_eq!(
             config.ignored,
-            ["plugin.java", "plugin.raw_exec.denied_host_uids"]
+            ["plugin.java", "plugin.raw_exec.no_cgroups"]
         );
         assert!(config.plugins.is_empty());
+    }
+
+    #[test]
+    fn users_and_groups_that_raw_exec_denies_are_read() {
+        let inner = "config {\n denied_host_uids = \"0,10-20\"\n denied_host_gids = \"7\"\n}";
+        let config = parse(&format!("plugin \"raw_exec\" {{\n{inner}\n}}")).unwrap();
+        assert!(config.ignored.is_empty(), "{:?}", config.ignored);
+        let denied = &config.exec.settings.denied_raw;
+        assert_eq!(denied.users, [(0, 0), (10, 20)]);
+        assert_eq!(denied.groups, [(7, 7)]);
     }
 
     #[test]
@@ -166,8 +172,9 @@ mod tests {
             ("config { enabeld = true }", "did you mean enabled?"),
             ("config { enabled = \"no\" }", "true or false is needed"),
             ("args = [\"-v\"]", "takes no arguments"),
+            ("config { denied_host_uids = \"x\" }", "no number or range"),
         ] {
-            let why = denied(inner).unwrap_err();
+            let why = off(inner).unwrap_err();
             assert!(why.starts_with("plugin \"raw_exec\": "), "{why}");
             assert!(why.contains(expected), "{why}");
         }

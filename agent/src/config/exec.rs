@@ -25,6 +25,7 @@ use std::path::Path;
 use drover_core::driver::capabilities::Capabilities;
 use drover_core::driver::isolation::{ExecPolicy, Sharing};
 use drover_core::text::quote;
+use drover_io_real::driver::denied::DeniedIds;
 use drover_io_real::driver::exec::{ExecSettings, HostPart};
 use drover_io_real::plugins::PluginConfig;
 
@@ -84,8 +85,7 @@ pub(super) fn config(plugin: PluginConfig) -> Result<ExecConfig, String> {
     policy.allow_host_ipc = given.flag("allow_host_ipc")?.unwrap_or(false);
     policy.no_new_privileges = given.flag("no_new_privileges")?.unwrap_or(true);
     policy.seccomp = given.flag("seccomp")?.unwrap_or(true);
-    config.settings.denied_users = ranges(&mut given, "denied_host_uids")?;
-    config.settings.denied_groups = ranges(&mut given, "denied_host_gids")?;
+    config.settings.denied = denied(&mut given)?;
     given.nothing_else("config")?;
     Ok(config)
 }
@@ -98,6 +98,14 @@ fn sharing(given: &mut Fields, name: &'static str) -> Result<Sharing, String> {
             format!("{name}: {known} is needed, not {}", quote(text))
         }),
     }
+}
+
+/// As whom of this machine no task runs.
+pub(super) fn denied(given: &mut Fields) -> Result<DeniedIds, String> {
+    Ok(DeniedIds {
+        users: ranges(given, "denied_host_uids")?,
+        groups: ranges(given, "denied_host_gids")?,
+    })
 }
 
 /// Numbers and ranges of numbers with commas between them.
@@ -195,8 +203,8 @@ mod tests {
         assert_eq!(policy.default_ipc_mode, Sharing::Host);
         assert!(policy.allow_host_pid && !policy.allow_host_ipc);
         assert!(!policy.no_new_privileges && !policy.seccomp);
-        assert_eq!(config.settings.denied_users, [(0, 0), (10, 20)]);
-        assert_eq!(config.settings.denied_groups, [(7, 7)]);
+        assert_eq!(config.settings.denied.users, [(0, 0), (10, 20)]);
+        assert_eq!(config.settings.denied.groups, [(7, 7)]);
     }
 
     #[test]

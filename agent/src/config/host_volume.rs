@@ -93,6 +93,45 @@ pub fn check_directories(volumes: &BTreeMap<String, HostVolume>) -> Result<(), S
     Ok(())
 }
 
+/// What operators should know of volumes that lie in others: jobs that write to the outer one can put a link in
+/// place of the inner one's directory, and links on the paths of volumes are followed when a task starts.
+#[must_use]
+pub fn nested(volumes: &BTreeMap<String, HostVolume>, made_below: Option<&Path>) -> Vec<String> {
+    let mut inner: Vec<(String, &Path)> = (volumes.values())
+        .map(|it| {
+            (
+                format!("host_volume {}", quote(&it.name)),
+                Path::new(&it.path),
+            )
+        })
+        .collect();
+    inner.extend(made_below.map(|dir| ("host_volumes_dir".to_owned(), dir)));
+    let mut remarks = Vec::new();
+    for outer in volumes.values().filter(|outer| !outer.read_only) {
+        let around = Path::new(&outer.path);
+        for (name, path) in inner.iter().filter(|(_, path)| lies_in(path, around)) {
+            remarks.push(format!(
+                "client: {name}: {} lies in the directory of host_volume {}, to which jobs may write: they can make \
+                 a link of it that leads anywhere; move it out, or set read_only = true there",
+                quote(&path.display().to_string()),
+                quote(&outer.name)
+            ));
+        }
+    }
+    remarks
+}
+
+/// Whether a path leads through a directory, by its words or by its links.
+fn lies_in(path: &Path, dir: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let whole = real(dir);
+    [path.to_owned(), real(path)].iter().any(|path| {
+        [dir, &whole]
+            .iter()
+            .any(|dir| path.starts_with(dir) && path != dir)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::parse;
@@ -112,6 +151,31 @@ mod tests {
             .map(|it| (it.name.as_str(), it.path.as_str(), it.read_only))
             .collect();
         assert_eq!(shown, [("a", "/srv/a", false), ("b", "/", true)]);
+    }
+
+    #[test]
+    fn volume_in_one_that_jobs_write_to_is_told() {
+        let one = |name: &str, path: &str, read_only| {
+            format!("host_volume \"{name}\" {{\n path = \"{path}\"\n read_only = {read_only}\n}}\n")
+        };
+        let told = |outer: &str, read_only, below: Option<&str>| {
+            let text = one("inner", "/srv/data/inner", false) + &one("outer", outer, read_only);
+            nested(&read(&text).unwrap(), below.map(Path::new))
+        };
+        let words = told("/srv/data", false, None);
+        assert!(
+            words.len() == 1 && words[0].contains("host_volume \"inner\": \"/srv/data/inner\""),
+            "{words:?}"
+        );
+        for (outer, read_only) in [
+            ("/srv/data", true),
+            ("/srv/dat", false),
+            ("/srv/data/inner", false),
+        ] {
+            assert_eq!(told(outer, read_only, None), [""; 0], "{outer}");
+        }
+        let words = told("/srv/dat", false, Some("/srv/dat/made"));
+        assert!(words[0].contains("host_volumes_dir"), "{words:?}");
     }
 
     #[test]

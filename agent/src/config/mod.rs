@@ -53,6 +53,7 @@ mod place;
 mod quoted;
 mod reading;
 pub mod server;
+mod sockaddr;
 pub mod telemetry;
 pub mod tls;
 #[cfg(test)]
@@ -193,6 +194,7 @@ impl FileConfig {
         }
         let built_in = driver::built_in(plugins, needs_tokens, self.client.raw_exec)?;
         self.ignored.extend(built_in.ignored);
+        self.exec.settings.denied_raw = built_in.denied;
         let mut disabled = built_in.disabled;
         let own = [(EXEC, self.exec.enabled), (DOCKER, self.docker.enabled)];
         disabled.extend(

@@ -26,6 +26,8 @@
 //!   }
 //!   bridge_network_name   = "drover"   # of networks of groups
 //!   bridge_network_subnet = "172.26.64.0/20"
+//!   bridge_network_allow_metadata = false   # whether they reach the cloud's metadata
+//!   bridge_network_resolver = true     # they ask at the bridge's address for names of services
 //!   servers = ["10.0.0.1:4647"]       # of the cluster whose node this is; or server_join
 //!   server_join { retry_join = ["10.0.0.2"] }
 //!   host_volume "data" { path = "/srv/data" }   # see `host_volume`
@@ -46,7 +48,7 @@ use drover_io_real::fingerprint::{HostNetwork, Subnet};
 use drover_io_real::network::Bridge;
 use hcl_edit::structure::Block;
 
-use super::address::no_template;
+use super::address::of_this_machine;
 use super::literal::{Fields, as_settings, body, fields};
 use super::machine::{MachineConfig, machine};
 use super::{host_volume, label, unknown};
@@ -109,6 +111,8 @@ pub struct NodeConfig {
     pub host_volumes_dir: Option<PathBuf>,
     /// The bridge of networks of groups.
     pub bridge: Bridge,
+    /// Whether tasks behind it ask at its address for names of services, and all others.
+    pub bridge_resolver: bool,
     /// Ports that are not given away, by the network of the host; those of the empty name in none.
     pub reserved_ports: BTreeMap<String, PortRanges>,
     /// The interface at which tasks are reached.
@@ -163,18 +167,16 @@ pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
         pids_limit: pids_limit(given)?,
         servers: given.texts("servers")?,
         bridge: bridge(given)?,
+        bridge_resolver: given.flag("bridge_network_resolver")?.unwrap_or(false),
         host_volumes_dir: host_volume::dir(given)?,
         ..NodeConfig::default()
     })
 }
 
-/// The name of an interface.
+/// The name of an interface, which the machine may be asked for.
 fn interface(given: &mut Fields, name: &'static str) -> Result<Option<String>, String> {
     let text = given.text(name)?.filter(|text| !text.is_empty());
-    match &text {
-        Some(given) => no_template(name, given).map(|()| text),
-        None => Ok(None),
-    }
+    text.map(|given| of_this_machine(name, &given)).transpose()
 }
 
 /// The bridge of networks of groups: its name and its addresses.
@@ -195,6 +197,8 @@ fn bridge(given: &mut Fields) -> Result<Bridge, String> {
         bridge.subnet = subnet
             .map_err(|why| format!("client: bridge_network_subnet: {}: {why}", quote(&text)))?;
     }
+    let allowed = given.flag("bridge_network_allow_metadata")?;
+    bridge.allow_metadata = allowed.unwrap_or(false);
     Ok(bridge)
 }
 
@@ -461,6 +465,29 @@ mod tests {
     }
 
     #[test]
+    fn metadata_of_cloud_is_reached_only_if_that_is_allowed() {
+        let read = |text: &str| super::super::parse(&format!("client {{\n{text}\n}}"));
+        let allows = |text: &str| read(text).unwrap().client.node.bridge.allow_metadata;
+        assert!(!allows(""));
+        assert!(!allows("bridge_network_allow_metadata = false"));
+        assert!(allows("bridge_network_allow_metadata = true"));
+        assert!(read("bridge_network_allow_metadata = \"no\"").is_err());
+    }
+
+    #[test]
+    fn names_of_services_are_resolved_only_if_that_is_wanted() {
+        let read = |text: &str| super::super::parse(&format!("client {{\n{text}\n}}"));
+        let wants = |text: &str| read(text).unwrap().client.node.bridge_resolver;
+        assert!(!wants(""));
+        assert!(wants("bridge_network_resolver = true"));
+        let why = read("bridge_network_resolvers = true").unwrap_err();
+        assert!(
+            why.contains("did you mean bridge_network_resolver?"),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn servers_that_only_a_cloud_knows_are_left_to_the_others() {
         let read = |more: &str| {
             let cloud = "retry_join = [\"provider=aws tag_key=a secret_access_key=s3cret\"]";
@@ -497,7 +524,7 @@ mod tests {
             ),
             (
                 "host_network \"a\" {\n interface = \"{{ GetPrivateInterfaces }}\"\n}",
-                "\"a\": interface: \"{{ GetPrivateInterfaces }}\": templates",
+                "\"a\": interface: \"{{ GetPrivateInterfaces }}\": \"GetPrivateInterfaces\": it ends in interfaces",
             ),
         ] {
             let why = super::super::parse(&format!("client {{\n{text}\n}}")).unwrap_err();

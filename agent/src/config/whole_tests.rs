@@ -9,7 +9,7 @@ use super::parse;
 const CLIENT: &str = include_str!("testing/client.hcl");
 
 /// What of it has no effect.
-const WITHOUT_EFFECT: [&str; 39] = [
+const WITHOUT_EFFECT: [&str; 38] = [
     "addresses.rpc",
     "advertise.rpc",
     "advertise.serf",
@@ -44,7 +44,6 @@ const WITHOUT_EFFECT: [&str; 39] = [
     "log_rotate_bytes",
     "log_rotate_max_files",
     "plugin.java",
-    "plugin.raw_exec.denied_host_uids",
     "telemetry.datadog_tags",
     "telemetry.statsd_address",
     "ui",

@@ -2,17 +2,17 @@
 //! else.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::node::Node;
 use serde_json::{Value, json};
 
 use super::agent_stats;
 use super::answer::{self, Answer};
-use super::cluster::{Servers, of_servers, servers_of};
+use super::cluster::{Servers, servers_of};
 use super::errors::ApiError;
 use super::params::Params;
-use super::{Api, Settings};
+use super::{Api, Settings, status_servers};
 use crate::config::address::reached_at;
 
 /// The version of this program.
@@ -169,11 +169,12 @@ fn condition(asked: &[&str], trouble: Option<String>, servers: &Servers) -> (boo
     (all_ok, Value::Object(parts))
 }
 
-pub(super) async fn members(State(api): State<Api>, params: Params) -> Answer {
-    let node = api.agent_handle.ask(|view| view.node().clone()).await?;
-    if let Servers::Of(all) = Servers::of(&api).await? {
-        return Err(of_servers(&all));
+pub(super) async fn members(State(api): State<Api>, params: Params, headers: HeaderMap) -> Answer {
+    if let Servers::Of(known) = Servers::of(&api).await? {
+        let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+        return answer::json(&params, &servers.members(question).await?);
     }
+    let node = api.agent_handle.ask(|view| view.node().clone()).await?;
     let value = json!({
         "ServerName": node.name,
         "ServerRegion": node.region,
@@ -183,17 +184,23 @@ pub(super) async fn members(State(api): State<Api>, params: Params) -> Answer {
     answer::json(&params, &value)
 }
 
-pub(super) async fn leader(State(api): State<Api>, params: Params) -> Answer {
+pub(super) async fn leader(State(api): State<Api>, params: Params, headers: HeaderMap) -> Answer {
     match Servers::of(&api).await? {
         Servers::Itself => answer::json(&params, &api.settings.http_addr),
-        Servers::Of(all) => Err(of_servers(&all)),
+        Servers::Of(known) => {
+            let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+            answer::json(&params, &servers.leader(question).await?)
+        }
     }
 }
 
-pub(super) async fn peers(State(api): State<Api>, params: Params) -> Answer {
+pub(super) async fn peers(State(api): State<Api>, params: Params, headers: HeaderMap) -> Answer {
     match Servers::of(&api).await? {
         Servers::Itself => answer::json(&params, &[&api.settings.http_addr]),
-        Servers::Of(all) => answer::json(&params, &all),
+        Servers::Of(known) => {
+            let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+            answer::json(&params, &servers.peers(question).await?)
+        }
     }
 }
 

@@ -281,6 +281,7 @@ fn one_taken_over(takeover: &TakeoverAlloc) -> Result<Takeover, ApiError> {
             address: takeover.address.as_str().into(),
             token: takeover.token.as_str().into(),
             ended: false,
+            of_servers: false,
         },
     })
 }

@@ -62,6 +62,7 @@ mod services;
 mod snapshot;
 mod state_snapshot;
 pub(crate) mod stats;
+mod status_servers;
 mod statuses;
 mod suitability;
 pub mod untrusted;
@@ -110,6 +111,7 @@ pub use access::{ForServers, ServersPolicy, ServersToken, TokenServers, Unresolv
 pub use events::Events;
 pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
+pub use status_servers::{Member, Members, NotTold, StatusQuestion, StatusServers};
 
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
@@ -164,6 +166,8 @@ pub struct Settings {
     pub acl: AclSettings,
     /// Who knows the tokens of the cluster, if this is a node of one.
     pub token_servers: Option<Arc<dyn TokenServers>>,
+    /// Who asks the servers of the cluster who they are, if this is a node of one.
+    pub status_servers: Option<Arc<dyn StatusServers>>,
     /// Told, once there is an API, whose a token is that servers pass on.
     pub for_servers: ForServers,
 }

@@ -51,6 +51,7 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
     let planned = api.agent_handle.ask(move |view| {
         let now = clock::now();
         let node = Arc::new(NodeNames::of(view.node()));
+        let wanted = view.with_known_digests(&wanted);
         let known = view.job(&wanted.key()).map(|record| record.job.clone());
         let dry_run = match one_launch(&wanted, known.as_deref()) {
             Some(launch) => view.dry_run(now, &launch),
@@ -75,14 +76,12 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
                 .map(times::to_seconds),
             ..Planned::default()
         };
-        (planned, dry_run, known, view.node().drivers.clone())
+        (planned, dry_run, known, wanted, view.node().drivers.clone())
     });
-    let (mut planned, dry_run, known, drivers) = planned.await?;
-    if dry_run.unplaced.unknown {
-        admitted
-            .warnings
-            .push("this node does not know yet all that it has: ask again when it does".to_owned());
-    }
+    let (mut planned, dry_run, known, job, drivers) = planned.await?;
+    admitted
+        .warnings
+        .extend(remarks(api, dry_run.unplaced.unknown));
     admitted
         .warnings
         .extend(jobs::missing_drivers(&job, &drivers));
@@ -93,6 +92,16 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
         planned.diff = Some(diff);
     }
     answer::json(params, &planned)
+}
+
+/// What is to be known of a plan by this node, which may be one that learns still what it has.
+fn remarks(api: &Api, learns: bool) -> impl Iterator<Item = String> {
+    let learns =
+        learns.then_some("this node does not know yet all that it has: ask again when it does");
+    let in_cluster = api.settings.status_servers.is_some().then_some(
+        "this agent is a node of a cluster and takes no new work of its own: submit the job to a server of the cluster",
+    );
+    learns.into_iter().chain(in_cluster).map(str::to_owned)
 }
 
 /// What a job that runs nothing itself makes each time: whether that has a place is what a plan of it tells. None for

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use drover_core::config::ClusterConfig;
 use drover_core::ids::NodeId;
-use drover_io_real::connect::TcpToReader;
+use drover_io_real::connect::{Connect, Tcp, TcpToReader};
 use drover_io_real::migrate::token::NodeSecret;
 
 use super::Settings;
 use crate::cluster::inbound::Inbound;
-use crate::cluster::{Cluster, NodeIdentity};
+use crate::cluster::{Cluster, NodeIdentity, ToNodes};
 use crate::http::agent::NOMAD_VERSION;
 
 /// The port of servers that are named without one.
@@ -21,6 +21,7 @@ pub(super) fn config(settings: &Settings) -> Option<ClusterConfig> {
     let joins = !settings.file.client.node.servers.is_empty();
     joins.then(|| ClusterConfig {
         version: NOMAD_VERSION.into(),
+        only_jobs_of_servers: true,
     })
 }
 
@@ -50,6 +51,18 @@ pub(super) fn calls(
     };
     let tls = settings.tls.rpc();
     Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)
+}
+
+/// Reaches the API of other nodes over TLS, if it is known whom to believe.
+///
+/// # Errors
+/// The node's region cannot be a part of their names.
+pub(super) fn to_nodes(settings: &Settings) -> Result<Option<Arc<dyn Connect>>, String> {
+    let Some(tls) = settings.tls.nodes() else {
+        return Ok(None);
+    };
+    let to_nodes = ToNodes::new(Arc::new(Tcp), &region(settings), tls)?;
+    Ok(Some(Arc::new(to_nodes)))
 }
 
 /// The region of the node.

@@ -362,6 +362,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
             servers_tokens_last: settings.file.acl.servers_tokens_last,
         },
         token_servers: running.token_servers.clone(),
+        status_servers: running.status_servers.clone(),
         for_servers: running.for_servers.clone(),
     };
     let listeners = Listeners {

@@ -19,7 +19,8 @@ use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
-use drover_io_real::cluster::{CallServers, ServeTasks};
+use drover_io_real::cluster::{CallServers, KnowAllocs, ServeTasks};
+use drover_io_real::core_dumps;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
@@ -42,7 +43,8 @@ use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
-use drover_io_real::network::{NETWORKS, Networks};
+use drover_io_real::network::resolver::{Resolver, resolver};
+use drover_io_real::network::{CniPlugins, NETWORKS, Networks};
 use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
@@ -60,11 +62,11 @@ use super::{Recording, Settings, cluster, log};
 use crate::cluster::inbound::Inbound;
 use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
-use crate::config::host_volume::check_directories;
+use crate::config::host_volume::{check_directories, nested};
 use crate::http::Events;
 use crate::http::ForServers;
 use crate::http::Measures;
-use crate::http::TokenServers;
+use crate::http::{StatusServers, TokenServers};
 
 /// The control group below which all tasks are.
 pub(crate) const CGROUP_PARENT: &str = "drover";
@@ -118,6 +120,8 @@ pub struct Running {
     pub auditor: Auditor,
     /// Who knows the tokens of the cluster, if it is in one.
     pub token_servers: Option<Arc<dyn TokenServers>>,
+    /// Who asks the servers of the cluster who they are, if it is in one.
+    pub status_servers: Option<Arc<dyn StatusServers>>,
     /// Told, once there is an API, whose a token is that servers pass on.
     pub for_servers: ForServers,
 }
@@ -166,6 +170,8 @@ impl From<StoreError> for SetupError {
 /// See [`SetupError`]; nothing was started or changed then.
 pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     memory::share_heaps();
+    core_dumps::forbid()
+        .map_err(|error| SetupError::Io("forbid dumps of the agent's memory", error.into()))?;
     check_directories(&settings.file.client.node.host_volumes).map_err(SetupError::Config)?;
     let data_dir = DataDir::open(&settings.data_dir)?;
     let root = RootKey::find(
@@ -190,6 +196,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let home = ShimHome::open(data_dir.path())
         .map_err(|error| SetupError::Io("install the task shim", error))?;
+    remarks.extend(home.remark());
+    let node = &settings.file.client.node;
+    remarks.extend(nested(&node.host_volumes, node.host_volumes_dir.as_deref()));
     if let Err(error) = home.tidy() {
         remarks.push(format!("cannot clear away what old launches left: {error}"));
     }
@@ -213,10 +222,11 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         ));
     }
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
+    let of_containers = cgroups.clone();
     let shim = home.program().to_owned();
     let isolation = settings.file.exec.settings.clone();
     let (of_tasks, to) = (dirs.clone(), inbox.clone());
-    let networks = networks(
+    let (networks, resolver) = networks(
         settings,
         &data_dir,
         &opened.saved,
@@ -248,8 +258,16 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
     let exec = Exec::beside(&raw_exec);
-    let docker = docker(settings, &data_dir, &dirs, (&networks, shim), inbox.clone())
-        .map_err(|error| SetupError::Io("remember containers", error))?;
+    let to = inbox.clone();
+    let docker = docker(
+        settings,
+        &data_dir,
+        &dirs,
+        (&networks, shim),
+        of_containers,
+        to,
+    )
+    .map_err(|error| SetupError::Io("remember containers", error))?;
     if let Err(error) = docker.end_unknown(&known, orphans) {
         remarks.push(format!("cannot look for orphaned containers: {error}"));
     }
@@ -353,6 +371,16 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let servers = cluster::calls(settings, id, &secret, inbound).map_err(SetupError::Config)?;
     let token_servers = servers.clone();
     let token_servers = token_servers.map(|servers| Arc::new(servers) as Arc<dyn TokenServers>);
+    let status_servers = servers.clone();
+    let status_servers = status_servers.map(|servers| Arc::new(servers) as Arc<dyn StatusServers>);
+    let of_disks = servers.clone();
+    let of_disks = of_disks.map(|servers| Arc::new(servers) as Arc<dyn KnowAllocs>);
+    let to_nodes = match &of_disks {
+        Some(_) => cluster::to_nodes(settings).map_err(SetupError::Config)?,
+        None => None,
+    };
+    let migration = Migration::new(dirs.clone(), Limits::default(), transfers.clone())
+        .in_cluster(of_disks, to_nodes);
     let of_tasks = servers.clone();
     let of_tasks = of_tasks.map(|servers| Arc::new(servers) as Arc<dyn ServeTasks>);
     let node = Node::new(Dependencies {
@@ -364,11 +392,11 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         prober: Prober::new(context, gate),
         volumes: VolumeDirs::new(volumes_dir),
         hooks: Hooks::new(
-            (dirs.clone(), networks),
+            (dirs, networks),
             inbox.clone(),
             devices.clone(),
             artifacts,
-            Migration::new(dirs, Limits::default(), transfers.clone()),
+            migration,
             issuer.clone(),
             agent_handle.clone(),
         )
@@ -381,6 +409,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         recorder,
     });
     let core = tokio::spawn(node.run());
+    if let Some(resolver) = resolver {
+        tokio::spawn(resolver.answer(agent_handle.clone()));
+    }
     Ok(Running {
         agent_handle,
         core,
@@ -397,6 +428,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         plugins,
         auditor,
         token_servers,
+        status_servers,
         for_servers,
     })
 }
@@ -407,6 +439,7 @@ fn docker(
     data_dir: &DataDir,
     dirs: &AllocDirs,
     (networks, shim): (&Networks, PathBuf),
+    groups: Option<Cgroups>,
     inbox: Inbox,
 ) -> io::Result<Docker> {
     let records = Records::new(data_dir.own("docker", None)?)?;
@@ -422,6 +455,7 @@ fn docker(
         pins,
         (dirs.clone(), root),
         (Some(networks.clone()), shim),
+        groups,
         inbox,
     ))
 }
@@ -472,18 +506,30 @@ fn cgroups(data_dir: &DataDir, reserved: &BTreeSet<u32>) -> io::Result<Option<Cg
     }))
 }
 
-/// The networks of allocations of their own. What is left of allocations that nobody knows is removed, unless the
-/// state was lost.
+/// The networks of allocations of their own, and who resolves names behind their bridge, if somebody does. What is left
+/// of allocations that nobody knows is removed, unless the state was lost.
 fn networks(
     settings: &Settings,
     data_dir: &DataDir,
     saved: &Saved,
     whole: bool,
     remarks: &mut Vec<String>,
-) -> io::Result<Networks> {
+) -> io::Result<(Networks, Option<Resolver>)> {
     let dir = data_dir.own(NETWORKS, None)?;
     let bridge = settings.file.client.node.bridge.clone();
+    let machine = settings.file.client.node.machine.probe_settings();
+    let plugins = CniPlugins {
+        path: machine.cni_path,
+        config_dir: machine.cni_config_dir,
+    };
     let networks = Networks::new(dir, data_dir.path().join(NETWORKS), bridge);
+    let mut networks = networks.with_plugins(plugins);
+    let mut resolves = None;
+    if settings.file.client.node.bridge_resolver {
+        let (door, resolver) = resolver();
+        networks = networks.with_resolver(door);
+        resolves = Some(resolver);
+    }
     let is_known = |alloc| saved.allocs.contains_key(&alloc);
     if whole && let Err(error) = networks.remove_unknown(is_known) {
         remarks.push(format!(
@@ -495,7 +541,7 @@ fn networks(
     if let Err(error) = networks.resume(known) {
         remarks.push(format!("networks behind the bridge: {error}"));
     }
-    Ok(networks)
+    Ok((networks, resolves))
 }
 
 /// Who fetches what tasks need.
@@ -661,6 +707,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.overcommit = settings.file.client.node.overcommit;
     config.exec = settings.file.exec.policy.clone();
     config.docker = settings.file.docker.policy.clone();
+    config.docker.pids_limit_of_tasks = wanted.node.pids_limit.unwrap_or(PIDS_LIMIT);
     let namespaces = settings.file.agent.namespaces.iter();
     config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
     config.consul_services = settings.file.client.consul_services;

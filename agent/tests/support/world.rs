@@ -131,7 +131,9 @@ pub fn shims(below: &Path) -> Vec<String> {
         let exe = fs::read_link(entry.path().join("exe"));
         exe.is_ok_and(|exe| {
             let name = exe.file_name().unwrap_or_default().to_string_lossy();
-            exe.starts_with(below) && name.starts_with("shim-")
+            // Shims run from memory that bears the name of the program's file.
+            let path = exe.to_str().map(|path| path.trim_start_matches("/memfd:"));
+            path.is_some_and(|path| Path::new(path).starts_with(below)) && name.starts_with("shim-")
         })
     };
     let pid = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();

@@ -179,6 +179,8 @@ impl Machine {
             | NodeInput::DirUsage { .. }
             | NodeInput::TimeZone { .. }
             | NodeInput::Volume { .. } => operations.answered(&Owner::Machine, op, true).is_some(),
+            // That is a job's.
+            NodeInput::Image { .. } => false,
         };
         if !awaited {
             cx.count_stale();
@@ -210,6 +212,7 @@ impl Machine {
             NodeInput::Volume { op, volume, result } => {
                 self.volumes.on_answer(cx, volume, op, result)
             }
+            NodeInput::Image { .. } => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
         report.zones = zones;
@@ -270,7 +273,8 @@ impl Machine {
             | Purpose::MoveDisk
             | Purpose::Templates
             | Purpose::Check
-            | Purpose::Call(_) => Changed::default(),
+            | Purpose::Call(_)
+            | Purpose::Image => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
         (report.collect, report.zones) = (check, zones);

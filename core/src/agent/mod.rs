@@ -12,8 +12,10 @@ mod disk_pressure;
 mod explain;
 mod granting;
 mod hand_over;
+mod images;
 mod input;
 mod machine;
+pub mod names;
 mod namespaces;
 mod node_life;
 mod pending;
@@ -34,10 +36,12 @@ use serde::{Deserialize, Serialize};
 
 use self::acl::Acl;
 use self::collected::Collected;
+use self::images::FollowedImages;
 use self::node_life::NodeLife;
 use self::periodic::Launches;
 pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanation, Waiting};
+pub use images::{APART, IMAGE_TIMEOUT, ImageView};
 pub use input::Input;
 pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, ServersWait, TaskWait, Wait};
@@ -88,6 +92,9 @@ pub struct Agent {
     machine: Machine,
     #[serde(default, skip_serializing_if = "Launches::is_empty")]
     launches: Launches,
+    /// The images whose tags are followed.
+    #[serde(default, skip_serializing_if = "FollowedImages::is_empty")]
+    images: FollowedImages,
     #[serde(default, skip_serializing_if = "NodeLife::is_default")]
     node_life: NodeLife,
     /// Who may use the API.
@@ -116,6 +123,8 @@ pub enum TimerName {
     Drain,
     /// The time of a periodic job comes.
     Periodic(JobKey),
+    /// The images of a job are looked at.
+    Images(JobKey),
     /// A roll-out of a job made no progress in time.
     Progress(JobKey),
     /// The time for the answer of an operation is over.
@@ -161,6 +170,7 @@ impl Agent {
             garbage_at: None,
             machine: Machine::default(),
             launches: Launches::default(),
+            images: FollowedImages::default(),
             node_life: NodeLife::default(),
             acl: Acl::default(),
             server: None,
@@ -262,6 +272,7 @@ impl Agent {
         }
         // Before the jobs that are due are taken off their list: who is on it is not dead, and holds up a launch.
         self.launch_due(now);
+        self.look_at_due_images(now);
         let due: Vec<JobKey> = (self.local.re_evaluate_at.iter())
             .filter(|(_, at)| **at <= now.at)
             .map(|(key, _)| key.clone())
@@ -317,6 +328,9 @@ impl Agent {
         let periodic = (self.launches.deadline(|key| self.is_overlap_unknown(key)))
             .filter(|_| self.shutdown.is_none());
         let periodic = periodic.map(|(at, key)| (at, TimerName::Periodic(key.clone())));
+        let images = self.images.deadline(self.launches.wall_ahead());
+        let images = images.filter(|_| self.shutdown.is_none());
+        let images = images.map(|(at, key)| (at, TimerName::Images(key.clone())));
         let progress = self.local.progress.iter().flat_map(|(key, groups)| {
             let times = groups.values().map(|one| one.at);
             times.map(move |at| (at, key))
@@ -343,6 +357,7 @@ impl Agent {
             .chain(acl)
             .chain(job)
             .chain(periodic)
+            .chain(images)
             .chain(progress)
             .chain(operation)
             .chain(alloc)
@@ -392,12 +407,17 @@ impl Agent {
                     touched.extend(self.learn(now, change));
                 }
                 Owner::Server => self.call_is_overdue(now, purpose),
+                Owner::Job(key) => self.image_is_overdue(now, key, op),
             }
         }
         touched
     }
 
     fn on_node(&mut self, now: Now, input: NodeInput) -> BTreeSet<AllocId> {
+        if let NodeInput::Image { op, result } = input {
+            self.on_image(now, op, result);
+            return BTreeSet::new();
+        }
         let mut cx = cx(&self.config, &mut self.shared, now);
         let change = self.machine.on_input(&mut cx, input);
         let mut touched = self.learn(now, change);
@@ -425,6 +445,7 @@ impl Agent {
         }
         if change.zones {
             self.zones_changed(now);
+            self.set_next_looks(now);
         }
         if !self.machine.awaits_first_report() {
             self.local.mark_unknown();

@@ -78,6 +78,8 @@ pub enum JobWait {
     Fingerprint,
     /// The local time of its zone.
     TimeZone,
+    /// What the tags of its images mean in their registries.
+    Images,
 }
 
 /// What an allocation waits for.
@@ -180,6 +182,7 @@ impl fmt::Display for JobWait {
             JobWait::Placement => "a placement on this node",
             JobWait::Fingerprint => "the first fingerprints of this node",
             JobWait::TimeZone => "the local time of its zone",
+            JobWait::Images => "the registries of its images",
         })
     }
 }
@@ -245,6 +248,12 @@ impl Agent {
         }
         for key in self.launches.awaiting_zone() {
             pending.add(Wait::Job(key.clone(), JobWait::TimeZone), None);
+        }
+        for key in self.local.jobs.keys() {
+            for op in self.images.awaited_of(key) {
+                let wait = Wait::Job(key.clone(), JobWait::Images);
+                pending.add(wait, self.until(op));
+            }
         }
         for alloc in self.allocs.values() {
             self.of_alloc(alloc, &mut pending);

@@ -44,6 +44,7 @@ impl Agent {
         self.restore_volumes(saved, now);
         self.restore_disks(saved);
         self.restore_launches(saved, now);
+        self.restore_images(now);
         self.restore_node(saved, now);
         self.restore_server(saved, now);
         self.follow_scheduler_config();

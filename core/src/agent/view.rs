@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::plugins::{self, Listened};
 use super::services::{self, Registration};
 use super::shown::{ShownAlloc, ShownKey};
-use super::{Agent, Machine, PeriodicView};
+use super::{Agent, ImageView, Machine, PeriodicView};
 use crate::alloc::runner::{AllocRunner, Phase};
 use crate::claims::resources::Capacity;
 use crate::claims::{Holder, Ungranted};
@@ -222,6 +222,16 @@ impl<'a> View<'a> {
     /// What is known of the launches of a periodic job.
     pub fn periodic(self, key: &JobKey) -> Option<PeriodicView<'a>> {
         self.agent.launches_of(key)
+    }
+
+    /// What is known of the images of a job whose tags are followed.
+    pub fn images(self, key: &JobKey) -> Vec<ImageView<'a>> {
+        self.agent.images_of(key)
+    }
+
+    /// A job as it would be if it was registered now: with the digests that its images have.
+    pub fn with_known_digests(self, job: &Arc<Job>) -> Arc<Job> {
+        self.agent.with_known_digests(job)
     }
 
     /// When a periodic job would be launched next if it was registered now, in the local time of its zone as it

@@ -12,6 +12,10 @@
 //! - **The disk** is fetched then. It is tried five times; after that the allocation starts with an
 //!   empty disk, as in Nomad, and an event says so. An archive that does harm fails the allocation.
 //!
+//! An allocation that servers placed here may replace one that they placed on another node. It is the same, but for
+//! whom is asked: servers say what became of it and where it was ([`RemotePrevious::of_servers`]), and the migrate
+//! token that they issued opens its disk. An allocation that they do not know any more is over.
+//!
 //! Only a purge forgets it before that, when the last allocation is gone. A version of the job that does not want
 //! the disk drops it when it starts.
 //!
@@ -105,6 +109,14 @@ pub(super) fn previous<'a>(alloc: &AllocRunner, cx: &'a Cx<'_>) -> Option<&'a Re
     disk.elsewhere_of(alloc.record().id)
 }
 
+/// Why nothing is known of it, in words.
+pub(super) fn unknown(previous: &RemotePrevious) -> &'static str {
+    match previous.of_servers {
+        true => "the servers know nothing of it",
+        false => "its node knows nothing of it",
+    }
+}
+
 /// Whether what was on a disk elsewhere shall be on this one.
 pub(super) fn fetches_disk(alloc: &AllocRunner) -> bool {
     let group = alloc.job().group(alloc.record().group.as_str());
@@ -134,5 +146,8 @@ pub(super) fn go_on_without(
 /// An allocation of another node, as people are told of it.
 pub(super) fn name(remote: &RemotePrevious) -> String {
     let (id, address) = (remote.alloc.short(), &remote.address);
-    format!("allocation {id} at {address}")
+    match remote.of_servers {
+        true => format!("allocation {id} on another node of the cluster"),
+        false => format!("allocation {id} at {address}"),
+    }
 }

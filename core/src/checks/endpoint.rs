@@ -24,7 +24,7 @@ pub fn endpoint<'a>(
         0 => port.value,
         to => to,
     };
-    if let Some(address) = alloc.address().filter(|_| address_mode == "alloc") {
+    if let Some((address, _)) = alloc.own_address().filter(|_| address_mode == "alloc") {
         let port = assigned.map(inside).or_else(number)?;
         return Some((address.to_string().into(), port));
     }

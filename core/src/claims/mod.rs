@@ -97,7 +97,7 @@ impl fmt::Display for Claim {
 pub enum Holder {
     /// An allocation of this node.
     Alloc(AllocId),
-    /// An allocation of another node, and where that answers.
+    /// An allocation of another node, and where that answers; empty if servers know it.
     Elsewhere(AllocId, Arc<str>),
 }
 
@@ -105,6 +105,9 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Holder::Alloc(id) => id.short().fmt(f),
+            Holder::Elsewhere(id, address) if address.is_empty() => {
+                write!(f, "{} on another node of the cluster", id.short())
+            }
             Holder::Elsewhere(id, address) => write!(f, "{} at {address}", id.short()),
         }
     }

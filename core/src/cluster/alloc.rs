@@ -9,7 +9,8 @@ use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, TaskState};
 use crate::model::device::AssignedDevices;
 use crate::model::job::Job;
-use crate::model::network::Ipv4;
+use crate::model::network::{Ipv4, PluginNetwork};
+use crate::model::secret::Secret;
 use crate::store::record::{AssignedCores, AssignedPort};
 use crate::time::Timestamp;
 
@@ -21,6 +22,10 @@ pub struct AllocIndexes {
     /// Each allocation, with the index of the last change that servers made to it. One that is missing is to be
     /// removed.
     pub allocs: BTreeMap<AllocId, u64>,
+    /// What the nodes of those that they replace want to see before they give away their disks, for each that gets one
+    /// from another node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub migrate_tokens: BTreeMap<AllocId, Secret>,
 }
 
 /// Allocations in full.
@@ -100,4 +105,7 @@ pub struct AllocReport {
     pub health: Option<DeploymentHealth>,
     /// The address of its own network, if it has one.
     pub address: Option<Ipv4>,
+    /// What plugins said of its network, if they made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<PluginNetwork>,
 }

@@ -4,10 +4,12 @@ mod check;
 pub mod request;
 mod server;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::driver::config::RegistryAuth;
 use crate::ids::{
     AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Slot, TaskKey, TaskName, VolumeId,
 };
@@ -143,6 +145,13 @@ pub enum NodeEffect {
         /// What to do.
         work: VolumeWork,
     },
+    /// Ask the registry of an image what its tag means now.
+    LookUpImage {
+        /// The operation.
+        op: Op,
+        /// Which image, and as whom.
+        query: Arc<ImageQuery>,
+    },
     /// Tell of this plugin's devices, in the same way.
     WatchDevices {
         /// The operation.
@@ -161,10 +170,27 @@ impl NodeEffect {
             | NodeEffect::MeasureDirs { op, .. }
             | NodeEffect::LookUpTimeZone { op, .. }
             | NodeEffect::Volume { op, .. }
+            | NodeEffect::LookUpImage { op, .. }
             | NodeEffect::WatchDriver { op, .. }
             | NodeEffect::WatchDevices { op, .. } => *op,
         }
     }
+}
+
+/// What is asked of a registry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageQuery {
+    /// Whose engine asks.
+    pub driver: Arc<str>,
+    /// The image with its tag, as the job names it.
+    pub image: String,
+    /// Who asks, if the job says that.
+    pub auth: Option<RegistryAuth>,
+    /// Whether the registry is asked without a password where none can be found.
+    pub auth_soft_fail: bool,
+    /// Launches whose own digests are wanted, too.
+    pub launches: BTreeSet<LaunchId>,
 }
 
 /// What is done for a volume.

@@ -33,6 +33,7 @@ pub mod event;
 pub mod float;
 pub mod group;
 pub mod identity;
+pub mod image;
 pub mod job;
 pub(crate) mod names;
 pub mod namespace;

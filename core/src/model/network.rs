@@ -1,6 +1,7 @@
 //! The network of a group: how its tasks are reached, and what they see of the world.
 
 use core::fmt;
+use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,11 @@ pub const MAX_HOSTNAME: usize = 63;
 pub const MAX_DNS: usize = 16;
 /// The longest search domain or option, in bytes.
 const MAX_WORD: usize = 253;
+/// The most arguments for plugins of CNI.
+pub const MAX_ARGS: usize = 64;
+/// The longest of them, in bytes: a name, and a value.
+const MAX_ARG_NAME: usize = 64;
+const MAX_ARG: usize = 1024;
 /// The name that a port's `host_network` has where it has none.
 pub const DEFAULT_HOST_NETWORK: &str = "default";
 
@@ -33,7 +39,7 @@ pub struct Network {
     pub dns: Option<Dns>,
     /// The name that its tasks have for themselves.
     pub hostname: String,
-    /// For modes of CNI.
+    /// For modes of CNI: under `Args`, arguments for the plugins, by their names.
     #[serde(rename = "CNI")]
     pub cni: Option<Value>,
 }
@@ -134,6 +140,39 @@ impl Network {
     pub fn mode(&self) -> NetworkMode {
         self.mode.parse().unwrap_or_default()
     }
+
+    /// The arguments that it has for plugins of CNI. What is no text is left out, which validation refuses.
+    pub fn cni_args(&self) -> impl Iterator<Item = (&str, &str)> {
+        let block = self.cni.as_ref().and_then(Value::as_map);
+        let args = block.and_then(|block| block.get(ARGS)?.as_map());
+        let args = args.into_iter().flatten();
+        args.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+    }
+}
+
+/// The name that arguments for plugins of CNI have in a network's `cni`.
+pub const ARGS: &str = "Args";
+
+/// What plugins of CNI said of the network that they made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PluginNetwork {
+    /// The name of the interface in there.
+    pub interface: String,
+    /// Its first address of version 4.
+    pub address: Option<Ipv4>,
+    /// Its first address of version 6.
+    pub address_ipv6: Option<Ipv6Addr>,
+    /// What resolves names there, if that was said.
+    pub dns: Option<Dns>,
+}
+
+impl PluginNetwork {
+    /// The address at which others reach it, if it has one.
+    pub fn reached_at(&self) -> Option<IpAddr> {
+        let first = self.address.map(IpAddr::from);
+        first.or(self.address_ipv6.map(IpAddr::V6))
+    }
 }
 
 /// An address of version 4.
@@ -146,6 +185,12 @@ impl fmt::Display for Ipv4 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.0.to_be_bytes();
         write!(f, "{a}.{b}.{c}.{d}")
+    }
+}
+
+impl From<Ipv4> for IpAddr {
+    fn from(address: Ipv4) -> IpAddr {
+        IpAddr::V4(address.0.into())
     }
 }
 
@@ -229,6 +274,12 @@ impl Subnet {
         Ipv4(self.first.0.saturating_add(2).saturating_add(number))
     }
 
+    /// Whether an address is one of it.
+    pub fn holds(self, address: Ipv4) -> bool {
+        let number = address.0.checked_sub(self.first.0);
+        number.is_some_and(|number| number < self.size())
+    }
+
     fn size(self) -> u32 {
         1_u32
             .checked_shl(u32::from(32 - self.prefix.min(32)))
@@ -258,8 +309,20 @@ pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_WORD && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// Whether a text can be the name of an argument for plugins of CNI.
+pub fn is_arg_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    !name.is_empty() && name.len() <= MAX_ARG_NAME && name.bytes().all(plain)
+}
+
+/// Whether a text can be its value: arguments are one text in which `;` and `=` separate them.
+pub fn is_arg(value: &str) -> bool {
+    let plain = |letter: char| !letter.is_control() && !matches!(letter, ';' | '=');
+    value.len() <= MAX_ARG && value.chars().all(plain)
+}
+
 /// Whether a text can be the name of a CNI network.
-fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !name.is_empty() && name.len() <= 128 && name.bytes().all(plain)
 }
@@ -289,6 +352,13 @@ mod tests {
             .collect();
         assert_eq!((all.len(), all[0].as_str()), (5, "10.1.2.74"));
         assert_eq!(all[4], "10.1.2.78");
+        for (address, inside) in [
+            (0x0a01_0247, false),
+            (0x0a01_0248, true),
+            (0x0a01_0250, false),
+        ] {
+            assert_eq!(subnet.holds(Ipv4(address)), inside, "{address:x}");
+        }
         assert_eq!(Subnet::default().to_string(), "172.26.64.0/20");
         for bad in ["10.0.0.0", "10.0.0.0/30", "10.0.0.0/7", "::/20", "x/20", ""] {
             assert_eq!(bad.parse::<Subnet>(), Err(NoSubnet), "{bad}");
@@ -305,6 +375,8 @@ mod tests {
             assert!(!is_hostname(bad), "{bad:?}");
         }
         assert!(is_server("1.1.1.1") && is_server("::1") && !is_server("1.1.1.1\nx"));
+        assert!(is_arg("a b") && !is_arg("a;IP=1") && !is_arg("a=b") && !is_arg("a\0"));
+        assert!(is_arg_name("MAC") && !is_arg_name("a;b") && !is_arg_name(""));
         assert!(is_word("ndots:2") && !is_word("a b") && !is_word("a\n") && !is_word(""));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, GroupName};
+use crate::model::secret::Secret;
 
 /// An allocation of another node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,12 +13,15 @@ use crate::ids::{AllocId, GroupName};
 pub struct RemotePrevious {
     /// Its id.
     pub alloc: AllocId,
-    /// Where its node answers: `http://HOST:PORT`.
+    /// Where its node answers: `http://HOST:PORT`. Empty if that is asked of servers.
     pub address: Arc<str>,
     /// What its node wants to see before it gives away the disk. A secret.
-    pub token: Arc<str>,
+    pub token: Secret,
     /// Whether it is known to have ended.
     pub ended: bool,
+    /// Whether servers placed it: they know what became of it, and where it was.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub of_servers: bool,
 }
 
 /// Which copy of a group replaces an allocation of another node.

@@ -8,6 +8,7 @@ use super::artifact::Artifact;
 use super::device::DeviceRequest;
 use super::dispatch::DispatchPayload;
 use super::identity::Identity;
+use super::image::ImageUpdate;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::template::Template;
@@ -85,6 +86,13 @@ pub struct Task {
     /// Services that must be healthy before it starts. Not Nomad's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wait_for: Vec<WaitFor>,
+    /// How it follows the tag of its image, if it does. Not Nomad's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_update: Option<ImageUpdate>,
+    /// The digest that its image has, whatever the tag means by now; that of the tag if empty. Drover's own: what
+    /// somebody submits says nothing of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub image_digest: String,
 }
 
 /// A service that must be healthy before a task starts.

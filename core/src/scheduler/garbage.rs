@@ -119,7 +119,8 @@ impl<'a> Pass<'a> {
         };
         let changes = last_changes(self.kept);
         let elsewhere = gc_snapshot.disks.iter();
-        let elsewhere = elsewhere.filter(|(_, disk)| disk.elsewhere.is_some());
+        let elsewhere =
+            elsewhere.filter(|(slot, disk)| slot.alloc.is_none() && disk.elsewhere.is_some());
         let elsewhere: BTreeSet<&JobKey> = elsewhere.map(|(slot, _)| &slot.job).collect();
         let mut dead = Vec::new();
         for (key, job) in jobs.iter().filter(|(_, job)| is_temporary(&job.job)) {

@@ -49,7 +49,7 @@ pub fn assign(
     };
     Ok(Some(AllocNetwork {
         address,
-        removed: false,
+        ..AllocNetwork::default()
     }))
 }
 

@@ -456,6 +456,7 @@ fn task_essence(task: &Task) -> Task {
     task.shutdown_delay = Span::ZERO;
     task.scaling_policies.clear();
     task.actions.clear();
+    task.image_update = None;
     for template in &mut task.templates {
         template.splay = Span::ZERO;
         template.wait = None;

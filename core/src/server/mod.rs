@@ -47,6 +47,7 @@ use crate::ids::AllocId;
 use crate::input::ServerInput;
 use crate::model::alloc::ClientStatus;
 use crate::model::drain::Eligibility;
+use crate::model::secret::Secret;
 use crate::op::Op;
 use crate::operations::{Owner, Purpose};
 use crate::store::server::{ReportedRecord, ServerRecord};
@@ -96,6 +97,8 @@ pub enum ServerTimer {
 pub struct News {
     /// Those that are new, or newer than those that are here.
     pub placed: Vec<Arc<PlacedAlloc>>,
+    /// What opens the disks of those that they replace on other nodes, for those that have it.
+    pub tokens: BTreeMap<AllocId, Secret>,
     /// Those that are so as well and cannot be read, with the servers' index of each, and why.
     pub unreadable: Vec<(AllocId, u64, String)>,
     /// Those that servers do not have any more.
@@ -224,7 +227,8 @@ impl Server {
             Answer::Indexes(round) => self.watch.on_indexes(cx, round),
             Answer::Pulled(pulled) => {
                 let pulled = self.watch.on_pulled(cx, pulled);
-                (news.placed, news.unreadable) = (pulled.placed, pulled.unreadable);
+                (news.placed, news.tokens) = (pulled.placed, pulled.tokens);
+                news.unreadable = pulled.unreadable;
             }
             Answer::ReportsKept => {
                 news.reported = true;
@@ -462,6 +466,7 @@ impl Server {
             tasks: BTreeMap::new(),
             health: None,
             address: None,
+            found: None,
         };
         // There is no record of it that could change.
         Some((Arc::new(report), 0))

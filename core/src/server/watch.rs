@@ -26,6 +26,7 @@ use crate::cluster::{AllocIndexes, PlacedAlloc, PulledAllocs};
 use crate::cx::Cx;
 use crate::effect::{Effect, ServerEffect};
 use crate::ids::AllocId;
+use crate::model::secret::Secret;
 use crate::op::Op;
 use crate::time::{Instant, Span};
 
@@ -225,6 +226,9 @@ impl Watch {
             let known = self.known.get(&alloc.id);
             if known.is_none_or(|known| *known < alloc.modify_index) {
                 self.known.insert(alloc.id, alloc.modify_index);
+                let token = round.migrate_tokens.get(&alloc.id);
+                news.tokens
+                    .extend(token.map(|token| (alloc.id, token.clone())));
                 news.placed.push(alloc);
             }
         }
@@ -339,6 +343,8 @@ impl Watch {
 pub(super) struct Pulled {
     /// What is news.
     pub(super) placed: Vec<Arc<PlacedAlloc>>,
+    /// The migrate tokens of those that have one.
+    pub(super) tokens: BTreeMap<AllocId, Secret>,
     /// What cannot be read, as it is at this index of the servers, and why.
     pub(super) unreadable: Vec<(AllocId, u64, String)>,
 }

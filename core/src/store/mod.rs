@@ -49,6 +49,7 @@ pub mod collected;
 pub mod copies;
 pub mod disk;
 mod earlier;
+pub mod image;
 pub mod namespace;
 pub mod node;
 pub mod periodic;

@@ -1,11 +1,13 @@
 //! The records of jobs, allocations and tasks.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::copies::Copies;
+use super::image::{ImageRecord, JobTask};
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, Slot, TaskName};
 use crate::model::alloc::{
     ClientStatus, DeploymentHealth, DesiredStatus, DriverNetwork, ExitResult, TaskState,
@@ -13,7 +15,7 @@ use crate::model::alloc::{
 use crate::model::authority::Authority;
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
-use crate::model::network::Ipv4;
+use crate::model::network::{INTERFACE, Ipv4, PluginNetwork};
 use crate::model::notice::Subject;
 use crate::model::remote::{RemotePrevious, Takeover};
 use crate::model::scaling::ScalingEvent;
@@ -48,6 +50,13 @@ pub struct JobRecord {
     /// The last of what was asked of the counts of groups, oldest first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scaling_events: BTreeMap<GroupName, Vec<Arc<ScalingEvent>>>,
+    /// What is known of the images of tasks that follow their tags.
+    #[serde(
+        default,
+        with = "crate::pairs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub images: BTreeMap<JobTask, ImageRecord>,
     /// Read where earlier versions saved it; [`Disk`](super::disk::Disk) has it now.
     #[serde(default, skip_serializing)]
     pub handed: Vec<Takeover>,
@@ -116,6 +125,9 @@ pub struct AssignedPort {
 pub struct AllocNetwork {
     /// Its address behind the node's bridge, if it is there.
     pub address: Option<Ipv4>,
+    /// What plugins said of it, if they made it. They choose its address, which nobody here gives away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<PluginNetwork>,
     /// Whether it is removed, and nothing of it is left.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub removed: bool,
@@ -254,9 +266,20 @@ impl AllocRecord {
         (self.job_version, self.create_index)
     }
 
-    /// Its address, if it has a network with one.
+    /// Its address behind the node's bridge, if it is there.
     pub fn address(&self) -> Option<Ipv4> {
         self.network.as_ref()?.address
+    }
+
+    /// The address at which others reach its own network, whoever gave it, with the name of the interface in there;
+    /// none if it has none.
+    pub fn own_address(&self) -> Option<(IpAddr, &str)> {
+        let network = self.network.as_ref()?;
+        match (network.address, &network.found) {
+            (Some(address), _) => Some((address.into(), INTERFACE)),
+            (None, Some(found)) => Some((found.reached_at()?, found.interface.as_str())),
+            (None, None) => None,
+        }
     }
 
     /// Whether it has a network of its own that may still be there.

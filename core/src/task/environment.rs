@@ -21,6 +21,7 @@
 //! see [`clean_key`]. Where two keys become one, the one that was clean already wins, else the
 //! last in the order of the alphabet.
 
+use core::net::IpAddr;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,6 @@ use crate::ids::AllocId;
 use crate::interpolate::{Names, Piece, clean_key, pieces, replace};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
-use crate::model::network::{INTERFACE, Ipv4};
 use crate::model::node::Node;
 use crate::model::task::Task;
 use crate::text::glob_match;
@@ -93,8 +93,8 @@ pub struct EnvInput<'a> {
     pub parent_cgroup: Option<&'a str>,
     /// The group's ports.
     pub ports: &'a [PortBinding],
-    /// The address of the network of the allocation's own, if it has one.
-    pub address: Option<Ipv4>,
+    /// The address of the network of the allocation's own and its interface, if it has one.
+    pub address: Option<(IpAddr, &'a str)>,
     /// The cores that the task has for itself, such as `0-1,4`; empty for none.
     pub cores: &'a str,
     /// What hooks add, in the order of the hooks.
@@ -184,7 +184,7 @@ fn add_names(env: &mut BTreeMap<String, String>, input: &EnvInput<'_>) {
 }
 
 /// The variables of one port. The address is the host's, and that of the allocation beside it if it has one.
-fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding, own: Option<Ipv4>) {
+fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding, own: Option<(IpAddr, &str)>) {
     let PortBinding {
         label,
         value,
@@ -204,10 +204,13 @@ fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding, own: Option<
     set(env, &format!("NOMAD_HOST_IP_{label}"), host_ip);
     set(env, &format!("NOMAD_HOST_ADDR_{label}"), &address);
     set(env, &format!("NOMAD_ALLOC_PORT_{label}"), inside);
-    if let Some(own) = own {
-        set(env, &format!("NOMAD_ALLOC_INTERFACE_{label}"), INTERFACE);
+    if let Some((own, interface)) = own {
+        set(env, &format!("NOMAD_ALLOC_INTERFACE_{label}"), interface);
         set(env, &format!("NOMAD_ALLOC_IP_{label}"), own);
-        let address = format!("{own}:{inside}");
+        let address = match own {
+            IpAddr::V4(_) => format!("{own}:{inside}"),
+            IpAddr::V6(_) => format!("[{own}]:{inside}"),
+        };
         set(env, &format!("NOMAD_ALLOC_ADDR_{label}"), address);
     }
 }

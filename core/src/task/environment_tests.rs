@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::network::{INTERFACE, Ipv4};
 use crate::model::task::Resources;
 use crate::model::volume::{HostVolume, VolumeMount, VolumeRequest};
 
@@ -66,7 +67,7 @@ impl World {
             secrets_dir: "/a/server/secrets",
             parent_cgroup: None,
             ports: &self.ports,
-            address: self.address,
+            address: self.address.map(|it| (it.into(), INTERFACE)),
             cores: &self.cores,
             hook_env: &self.hooks,
             host_env: &self.host,

@@ -21,6 +21,7 @@ use crate::effect::{TaskConfig, TaskNetwork, request};
 use crate::ids::{AllocId, LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
+use crate::model::image::pinned;
 use crate::model::network::Network;
 use crate::model::node::Node;
 use crate::model::task::{Resources, Task};
@@ -113,7 +114,10 @@ impl TaskRunner {
             env: &env,
             node: &cx.config.node,
         };
-        let config = interpolate::interpolate_config(&task.config, &names).map_err(join)?;
+        let mut config = interpolate::interpolate_config(&task.config, &names).map_err(join)?;
+        if !task.image_digest.is_empty() {
+            pin_image(&mut config, &task.image_digest);
+        }
         if let Some(schema) = schema_for(&task.driver) {
             let problems = schema::validate_resolved(schema, &config);
             if !problems.is_empty() {
@@ -298,7 +302,7 @@ impl TaskRunner {
             secrets_dir: &secrets_dir,
             parent_cgroup: None,
             ports: &ports,
-            address: alloc.address(),
+            address: alloc.own_address(),
             cores: &cores,
             hook_env: &hook_env,
             // An image has its own.
@@ -314,6 +318,15 @@ impl Scope<'_> {
     /// The allocation's directory, as its tasks know it.
     pub(crate) fn root(&self, config: &Config) -> String {
         alloc_root(config, self.alloc)
+    }
+}
+
+/// The image of a configuration is that of this digest, whatever its tag means.
+fn pin_image(config: &mut BTreeMap<String, Value>, digest: &str) {
+    if let Some(image) = config.get_mut("image")
+        && let Some(named) = image.as_str()
+    {
+        *image = Value::from(pinned(named, digest).as_str());
     }
 }
 

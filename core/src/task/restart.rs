@@ -11,6 +11,9 @@
 //! once. A start that was lost because the task's shim was killed is made again after a moment, three
 //! times in a row; more look like the task's own doing, and are paid for as any failed start. A restart because of a check
 //! that fails is paid for as an exit is, whatever the task's exit code is then.
+//!
+//! **A policy without pauses takes no node down.** The first starts of an interval are as quick as the policy
+//! wants; those after them are a tenth of a second apart at least.
 
 use crate::model::alloc::ExitResult;
 use crate::model::policy::{RestartMode, RestartRules};
@@ -84,6 +87,12 @@ pub const FREE_LOST_STARTS: u32 = 3;
 /// How long after a lost start the next one is made.
 const LOST_START_DELAY: Span = Span::secs(1);
 
+/// So many starts of an interval are as quick as the policy wants.
+const QUICK_STARTS: u32 = 20;
+
+/// The shortest pause before the starts that follow them.
+const LEAST_PAUSE: Span = Span::millis(100);
+
 /// Decides, and books the start in `budget`.
 pub fn decide(
     policy: &Policy,
@@ -126,7 +135,24 @@ pub fn decide(
             reason: "Error was unrecoverable".to_owned(),
         };
     }
-    by_attempts(&policy.rules, budget, now)
+    let decision = by_attempts(&policy.rules, budget, now);
+    slowed(decision, *budget)
+}
+
+/// The same, with a pause if there were many starts in this interval.
+fn slowed(decision: Decision, budget: RestartBudget) -> Decision {
+    match decision {
+        Decision::Restart {
+            delay,
+            jitter,
+            reason,
+        } if budget.used > QUICK_STARTS => Decision::Restart {
+            delay: delay.max(LEAST_PAUSE),
+            jitter,
+            reason,
+        },
+        Decision::Restart { .. } | Decision::Done | Decision::Fail { .. } => decision,
+    }
 }
 
 /// One more attempt, if the interval has room for it.
@@ -266,6 +292,32 @@ mod tests {
             panic!("mode delay never fails")
         };
         assert_eq!(delay, Span::secs(40));
+    }
+
+    #[test]
+    fn many_starts_without_delay_get_a_pause() {
+        let rules = RestartRules {
+            attempts: 1000,
+            interval: Span::secs(5),
+            delay: Span::ZERO,
+            mode: RestartMode::Fail,
+        };
+        let mut budget = RestartBudget::default();
+        let mut pause =
+            |rules, second| match decide_batch(rules, &mut budget, &failed(), at(second)) {
+                Decision::Restart { delay, .. } => delay,
+                other @ (Decision::Done | Decision::Fail { .. }) => panic!("{other:?}"),
+            };
+        for _ in 0..QUICK_STARTS {
+            assert_eq!(pause(rules, 0), Span::ZERO);
+        }
+        assert_eq!(pause(rules, 0), LEAST_PAUSE);
+        let slow = RestartRules {
+            delay: Span::secs(1),
+            ..rules
+        };
+        assert_eq!(pause(slow, 5), Span::secs(1), "a longer one stays");
+        assert_eq!(pause(rules, 6), Span::ZERO, "a new interval");
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl TaskRunner {
             | Purpose::DirUsage
             | Purpose::TimeZone(_)
             | Purpose::Call(_)
+            | Purpose::Image
             | Purpose::Volume(_) => {}
         }
     }

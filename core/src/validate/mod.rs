@@ -12,6 +12,7 @@ mod artifact;
 mod dispatch;
 mod group;
 mod identity;
+mod image_update;
 mod network;
 mod periodic;
 mod policy;

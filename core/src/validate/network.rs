@@ -6,7 +6,11 @@ use super::Report;
 use crate::driver::isolation::{isolates, joins_networks};
 use crate::model::group::{Dns, Network, Port, TaskGroup};
 use crate::model::names;
-use crate::model::network::{MAX_DNS, MAX_HOSTNAME, NetworkMode, is_hostname, is_server, is_word};
+use crate::model::network::{
+    ARGS, MAX_ARGS, MAX_DNS, MAX_HOSTNAME, NetworkMode, is_arg, is_arg_name, is_hostname,
+    is_server, is_word,
+};
+use crate::model::value::Value;
 use crate::text::quote;
 
 /// The most ports of a group.
@@ -33,15 +37,18 @@ fn check_mode(report: &mut Report, group: &TaskGroup, network: &Network, path: &
         Ok(mode) => mode,
         Err(_) => {
             let mode = quote(&network.mode);
-            let message = format!("unknown network mode {mode}: host, bridge and none are known");
+            let message =
+                format!("unknown network mode {mode}: host, bridge, none and cni/NAME are known");
             return report.problem(at, message);
         }
     };
-    if let NetworkMode::Cni(name) = &mode {
-        let message = format!("not supported by this version: network mode cni/{name}");
-        report.problem(at.as_str(), message);
+    match (&mode, &network.cni) {
+        (_, None) => {}
+        (NetworkMode::Cni(_), Some(block)) => check_cni(report, block, &format!("{path}.cni")),
+        (NetworkMode::Host | NetworkMode::Bridge | NetworkMode::None, Some(_)) => {
+            report.no_effect(true, path, "cni");
+        }
     }
-    report.no_effect(network.cni.is_some(), path, "cni");
     for task in &group.tasks {
         if mode.is_own() && !joins_networks(&task.driver) {
             let (task, driver) = (quote(&task.name), quote(&task.driver));
@@ -49,6 +56,43 @@ fn check_mode(report: &mut Report, group: &TaskGroup, network: &Network, path: &
                 "task {task}: its driver {driver} cannot join a group's network, so the mode must be host"
             );
             report.problem(at.as_str(), message);
+        }
+    }
+}
+
+/// Arguments become one text for plugins, in which nobody is to write what he was not asked for.
+fn check_cni(report: &mut Report, block: &Value, path: &str) {
+    let none = BTreeMap::new();
+    let Some(block) = block.as_map() else {
+        return report.problem(path, "a block with args is needed");
+    };
+    for name in block.keys().filter(|name| *name != ARGS) {
+        report.problem(path, format!("{} is not known: args is", quote(name)));
+    }
+    let args = match block.get(ARGS) {
+        None | Some(Value::Null) => &none,
+        Some(args) => match args.as_map() {
+            Some(args) => args,
+            None => return report.problem(path, "args: names with texts are needed"),
+        },
+    };
+    if args.len() > MAX_ARGS {
+        report.problem(path, format!("more than {MAX_ARGS} args"));
+    }
+    for (name, value) in args {
+        let at = format!("{path}.args[{}]", quote(name));
+        if !is_arg_name(name) {
+            let message = "is no name of an argument: letters, digits, and _ . - are allowed";
+            report.problem(at.as_str(), message);
+        }
+        match value.as_str() {
+            // What it refers to is known when the network is made, and checked again then.
+            Some(text) if text.contains("${") || is_arg(text) => {}
+            Some(_) => report.problem(
+                at,
+                "may have no ; no = and no control characters, and 1024 bytes",
+            ),
+            None => report.problem(at, "must be a text"),
         }
     }
 }

@@ -34,9 +34,11 @@ pub(super) fn check(report: &mut Report, job: &Job) {
     if !periodic.spec.is_empty() && !periodic.specs.is_empty() {
         report.problem(path, "cron and crons cannot both be given");
     }
-    if periodic.time_zone.len() > MAX_ZONE || periodic.time_zone.contains(char::is_control) {
-        report.problem("job.periodic.time_zone", "is no name of a time zone");
-    }
+    check_zone(
+        report,
+        &periodic.time_zone,
+        "job.periodic.time_zone".to_owned(),
+    );
     match lines(periodic).count() {
         0 => return report.problem(path, "cron or crons must be given"),
         many if many > MAX_EXPRESSIONS => {
@@ -59,5 +61,12 @@ pub(super) fn check(report: &mut Report, job: &Job) {
                 report.problem(place, one.mistake.to_string());
             }
         }
+    }
+}
+
+/// Whether this may be the name of a time zone.
+pub(super) fn check_zone(report: &mut Report, zone: &str, path: String) {
+    if zone.len() > MAX_ZONE || zone.contains(char::is_control) {
+        report.problem(path, "is no name of a time zone");
     }
 }

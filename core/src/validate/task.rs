@@ -46,6 +46,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::identity::check(report, task, path);
     super::volume::check_task(report, group, task, path);
     super::wait_for::check(report, task, path);
+    super::image_update::check(report, job, task, path);
     check_actions(report, task, path);
     check_unsupported(report, task, path);
     super::service::check(report, group, Some(task), path);

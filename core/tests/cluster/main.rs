@@ -3,6 +3,7 @@
 
 mod allocs;
 mod checks;
+mod elsewhere;
 mod identities;
 mod life;
 mod servers;

@@ -11,6 +11,7 @@ use drover_core::cx::Rng;
 use drover_core::ids::AllocId;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::drain::Eligibility;
+use drover_core::model::secret::Secret;
 use drover_core::op::Op;
 use drover_core::time::{Instant, Span};
 
@@ -77,6 +78,8 @@ pub(crate) struct Servers {
     pub(crate) allocs: BTreeMap<AllocId, Alloc>,
     /// Those that a reply ever named in full.
     pub(crate) sent: BTreeSet<AllocId>,
+    /// What opens the disks that allocations here get from other nodes.
+    pub(crate) migrate_tokens: BTreeMap<AllocId, Secret>,
     /// The most that a call asked for in full.
     pub(crate) largest_pull: usize,
     /// The services that are registered.
@@ -123,6 +126,7 @@ impl Servers {
             losses: 0,
             allocs: BTreeMap::new(),
             sent: BTreeSet::new(),
+            migrate_tokens: BTreeMap::new(),
             largest_pull: 0,
             services: BTreeMap::new(),
             index: 1,
@@ -240,7 +244,11 @@ impl Servers {
                 (self.index, all.collect())
             }
         };
-        AllocIndexes { index, allocs }
+        AllocIndexes {
+            index,
+            allocs,
+            migrate_tokens: self.migrate_tokens.clone(),
+        }
     }
 
     fn past(&mut self, calm: bool) -> Option<Past> {

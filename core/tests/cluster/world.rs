@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::checks::Checks;
+use crate::elsewhere::Elsewhere;
 use crate::identities::{Signing, Tokens};
 use crate::servers::{Reaction, Servers};
 use crate::templates::Templates;
@@ -16,8 +17,8 @@ use drover_core::effect::{
 };
 use drover_core::ids::{AllocId, LaunchId, NodeId, TaskKey};
 use drover_core::input::{
-    DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, HookInput, HookOutput,
-    NodeInput, ServerInput, StoreInput,
+    DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, HookInput, NodeInput,
+    ServerInput, StoreInput,
 };
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::Node;
@@ -87,6 +88,8 @@ pub(crate) struct World {
     pub(crate) slow_exit: Span,
     /// Whether servers have no service of a task any more when it is asked to end.
     pub(crate) orderly: bool,
+    /// What other nodes have.
+    pub(crate) elsewhere: Elsewhere,
 }
 
 /// One of `of`.
@@ -119,6 +122,7 @@ impl World {
             slow_reports: Span::ZERO,
             slow_exit: Span::ZERO,
             orderly: false,
+            elsewhere: Elsewhere::default(),
         };
         world.start();
         world
@@ -140,6 +144,7 @@ impl World {
         config.drivers = vec![DRIVER.into()];
         config.cluster = Some(ClusterConfig {
             version: "2.0.5".into(),
+            only_jobs_of_servers: false,
         });
         let records = self.disk.iter().map(|(k, v)| (k.clone(), v.clone()));
         let saved = Saved::from_records(records);
@@ -381,9 +386,12 @@ impl World {
                 }
             }
             Effect::Hook(HookEffect::Run {
-                op, alloc, task, ..
+                op,
+                alloc,
+                task,
+                work,
             }) => {
-                let result = Ok(HookOutput::default());
+                let result = self.elsewhere.answer(work);
                 let input = HookInput {
                     op,
                     alloc,

@@ -1,5 +1,6 @@
 //! The task's side of the fork: from a copy of the shim to the task's program.
 
+use crate::core_dumps;
 use crate::isolate::{self, Door};
 use crate::privileges;
 use crate::proc;
@@ -97,6 +98,7 @@ fn prepare(
     if let Some(soft) = start.open_files {
         limit_open_files(soft).map_err(Fault::at(Step::OpenFiles))?;
     }
+    core_dumps::leave_to_task();
     stdio(ends).map_err(Fault::at(Step::Stdio))?;
     if start.tty {
         // SAFETY: standard input was just set, and stays open until the program is executed.

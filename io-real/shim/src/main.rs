@@ -19,6 +19,7 @@ mod adopted;
 mod child;
 mod claim;
 mod control;
+mod core_dumps;
 mod isolate;
 mod kernel;
 mod launch;
@@ -49,6 +50,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::{fchdir, getpid, set_child_subreaper, setsid, umask};
+use rustix::thread::set_name;
 use spec::{Fault, Job, Spec};
 use stream::Stream;
 use supervise::{Main, Supervisor};
@@ -62,6 +64,10 @@ extern "C" fn enter(arguments: *mut *mut u8) -> ! {
     if unsafe { network::is_wanted(arguments) } {
         exit(network::join())
     }
+    // It is executed by the number of a descriptor, which would be its name. The agent's is not a part of it:
+    // who ends programs by name means one of the two.
+    let _ = set_name(c"shim");
+    core_dumps::forbid();
     signals::block_all();
     // SAFETY: standard input is the agent's socket; it is closed only in `detach`.
     let agent = unsafe { BorrowedFd::borrow_raw(0) };

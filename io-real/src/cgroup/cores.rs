@@ -8,13 +8,18 @@
 //! in the middle, and another one that uses the same parent, leave nothing wrong for longer than
 //! until the next change. The kernel accepts each step: what is shared shrinks before a task gets
 //! cores of it, and grows after their group is gone; no task ever changes its group.
+//!
+//! A container is in groups of its engine's. Its own cores are those of a group of its name, in which
+//! nobody is ([`CoreSets::set_aside`]); what it shares with others is told ([`CoreSets::changes`]).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, XattrFlags, flock, lgetxattr, lsetxattr};
+use tokio::sync::watch;
 
 use super::end::absent_is_fine;
 use super::subdirs;
@@ -35,6 +40,17 @@ pub(super) struct CoreSets {
     kind: Kind,
     /// What tasks may use; all that the parent has if nobody said.
     usable: Option<BTreeSet<u32>>,
+    /// What is shared, as far as changes were made here.
+    changes: Arc<watch::Sender<Shared>>,
+}
+
+/// The cores that are shared by all tasks that have none for themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Such as `0-1,4`; empty if it is not known.
+    pub cores: String,
+    /// Whether these are all that there are.
+    pub is_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +77,7 @@ impl CoreSets {
             parent: dir,
             kind: Kind::V1,
             usable: None,
+            changes: Arc::default(),
         })
     }
 
@@ -72,6 +89,7 @@ impl CoreSets {
             parent: root.join(parent),
             kind: Kind::V2,
             usable: None,
+            changes: Arc::default(),
         })
     }
 
@@ -94,7 +112,7 @@ impl CoreSets {
         let _lock = self.lock()?;
         let group = self.parent.join(name);
         if cores.is_empty() {
-            let shared = self.shared(&self.own()?)?;
+            let shared = self.shared(&self.own()?).cores;
             return match self.kind {
                 Kind::V1 => self.share(&self.parent.join(SHARED), &shared),
                 Kind::V2 => write(&group.join("cpuset.cpus"), &shared),
@@ -113,6 +131,39 @@ impl CoreSets {
             lsetxattr(&group, OWN, list.as_bytes(), XattrFlags::empty())?;
         }
         Ok(())
+    }
+
+    /// Keeps these cores for a container: tasks of ours share the others. No task enters the group.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub(super) fn set_aside(&self, name: &str, cores: &BTreeSet<u32>) -> io::Result<()> {
+        if self.kind == Kind::V1 {
+            return self.assign(name, cores);
+        }
+        let _lock = self.lock()?;
+        let mut own = self.own()?;
+        own.extend(cores);
+        self.settle(&own)?;
+        let group = self.parent.join(name);
+        fs::create_dir_all(&group).map_err(|error| named(&group, &error))?;
+        let list = ranges::print(cores.iter().copied());
+        lsetxattr(&group, OWN, list.as_bytes(), XattrFlags::empty())?;
+        Ok(())
+    }
+
+    /// What is shared now.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub(super) fn shared_now(&self) -> io::Result<Shared> {
+        let _lock = self.lock()?;
+        Ok(self.shared(&self.own()?))
+    }
+
+    /// What is shared, whenever that was changed by this process.
+    pub(super) fn changes(&self) -> watch::Receiver<Shared> {
+        self.changes.subscribe()
     }
 
     /// Where a task of that group enters: its own set or the shared one. With version 2 it is the group itself.
@@ -159,31 +210,49 @@ impl CoreSets {
     }
 
     /// What is shared while these cores have owners. If nothing is left it is everything: a task must run somewhere.
-    fn shared(&self, own: &BTreeSet<u32>) -> io::Result<String> {
-        let all = match self.kind {
-            Kind::V1 => ranges::parse(&read(&self.parent.join("cpuset.cpus"))),
-            Kind::V2 => ranges::parse(&read(&self.parent.join("cpuset.cpus.effective"))),
+    fn shared(&self, own: &BTreeSet<u32>) -> Shared {
+        let file = match self.kind {
+            Kind::V1 => "cpuset.cpus",
+            Kind::V2 => "cpuset.cpus.effective",
         };
+        // A parent below which there was no set yet does not say it, but the one above does.
+        let said = self.parent.ancestors().map(|dir| read(&dir.join(file)));
+        let said = said.map(|text| ranges::parse(&text));
+        let all = said.filter(|all| !all.is_empty()).take(1).flatten();
+        let all: BTreeSet<u32> = all.collect();
         let is_usable = |core: &u32| self.usable.as_ref().is_none_or(|all| all.contains(core));
         let usable: BTreeSet<u32> = all.iter().copied().filter(is_usable).collect();
-        let usable = if usable.is_empty() { all } else { usable };
+        let usable = if usable.is_empty() {
+            all.clone()
+        } else {
+            usable
+        };
         let left: BTreeSet<u32> = usable.difference(own).copied().collect();
-        Ok(ranges::print(if left.is_empty() { usable } else { left }))
+        let shared = if left.is_empty() { usable } else { left };
+        Shared {
+            is_all: shared == all,
+            cores: ranges::print(shared),
+        }
     }
 
     fn settle(&self, own: &BTreeSet<u32>) -> io::Result<()> {
-        let shared = self.shared(own)?;
+        let shared = self.shared(own);
         match self.kind {
-            Kind::V1 => self.share(&self.parent.join(SHARED), &shared),
+            Kind::V1 => self.share(&self.parent.join(SHARED), &shared.cores)?,
             Kind::V2 => {
                 for group in subdirs(&self.parent)? {
                     if self.cores_of(&group).is_empty() {
-                        absent_is_fine(write(&group.join("cpuset.cpus"), &shared))?;
+                        absent_is_fine(write(&group.join("cpuset.cpus"), &shared.cores))?;
                     }
                 }
-                Ok(())
             }
         }
+        self.changes.send_if_modified(|told| {
+            let is_new = *told != shared;
+            *told = shared;
+            is_new
+        });
+        Ok(())
     }
 
     /// The shared group of version 1 has these cores.
@@ -273,6 +342,40 @@ mod tests {
         sets.share_the_rest().unwrap();
         assert_eq!(cores(), ["", "3", "0,2"]);
         assert_eq!(sets.entrance("two"), None);
+    }
+
+    #[test]
+    fn cores_that_are_set_aside_are_shared_by_nobody() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let files = [
+            ("cgroup.controllers", "cpuset cpu memory\n"),
+            ("ours/cpuset.cpus.effective", "0-3\n"),
+        ];
+        let parent = parent_of(dir.path(), &files);
+        let sets = CoreSets::v2(dir.path(), "ours").unwrap();
+        let mut changes = sets.changes();
+        let all = Shared {
+            cores: "0-3".to_owned(),
+            is_all: true,
+        };
+        assert_eq!(sets.shared_now().unwrap(), all);
+        if sets.set_aside("container", &[1, 2].into()).is_err() {
+            eprintln!("skipped: a file system without attributes");
+            return;
+        }
+        let left = Shared {
+            cores: "0,3".to_owned(),
+            is_all: false,
+        };
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(*changes.borrow_and_update(), left);
+        assert_eq!(sets.shared_now().unwrap(), left);
+        assert_eq!(read(&parent.join("one/cpuset.cpus")), "0,3");
+        // The container itself is in groups of its engine's.
+        assert!(!parent.join("container/cpuset.cpus").exists());
+        fs::remove_dir(parent.join("container")).unwrap();
+        sets.share_the_rest().unwrap();
+        assert_eq!(*changes.borrow_and_update(), all);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Making groups.
 
-use super::{Cgroups, Group, Limits, Version, check, weight};
+use super::{Cgroups, Group, Limits, Version, check, swap, weight};
 use cgroups_rs::fs::cgroup::Cgroup;
 use cgroups_rs::fs::cpu::CpuController;
 use cgroups_rs::fs::hierarchies::V2;
@@ -33,8 +33,15 @@ impl Cgroups {
         }
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
             .map_err(|error| failed(name, &error))?;
+        let memory = self.controlled.last().map(|memory| memory.join(name));
+        if let Some(memory) = &memory {
+            swap::allow(memory, self.version)?;
+        }
         self.limit(&group, limits)
             .map_err(|error| failed(name, &error))?;
+        if let (Some(memory), Some(most), true) = (&memory, limits.memory_max, limits.no_swap) {
+            swap::forbid(memory, self.version, most)?;
+        }
         self.limit_processes(name, counts)?;
         if let Some(cores) = &self.cores {
             cores.assign(name, &limits.cores)?;
@@ -66,11 +73,6 @@ impl Cgroups {
         memory.set_limit(limits.memory_max.map_or(-1, bytes))?;
         if let Some(reserved) = limits.memory_reserved {
             memory.set_soft_limit(bytes(reserved))?;
-        }
-        if limits.no_swap {
-            // Version 1 writes swappiness 0, version 2 a swap limit of 0. Kernels without swap
-            // accounting have neither file, and nothing to forbid.
-            let _ = memory.set_swappiness(0);
         }
         Ok(())
     }

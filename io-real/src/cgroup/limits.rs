@@ -15,7 +15,7 @@ pub struct Limits {
     pub memory_reserved: Option<u64>,
     /// Processes and threads; what holds for all groups if none.
     pub processes: Option<u64>,
-    /// Bytes of swap are not to be used.
+    /// None of its memory is swapped out, if that has a limit.
     pub no_swap: bool,
     /// Cores that it has for itself; none if it shares those that are left.
     pub cores: BTreeSet<u32>,

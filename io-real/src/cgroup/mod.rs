@@ -22,7 +22,9 @@ mod end;
 mod limits;
 mod mark;
 pub mod nomad;
+mod swap;
 
+pub use cores::Shared;
 pub use limits::{Limits, weight};
 
 use cores::{CoreSets, SHARED};
@@ -35,6 +37,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use tokio::sync::watch;
 
 use crate::mounts;
 use crate::stats::GroupDirs;
@@ -176,6 +179,44 @@ impl Cgroups {
     /// What the kernel says to which file.
     pub fn share_cores(&self) -> io::Result<()> {
         self.cores.as_ref().map_or(Ok(()), CoreSets::share_the_rest)
+    }
+
+    /// Keeps cores for a container, which is in groups of its engine's: no other task gets them, until
+    /// [`Cgroups::give_back`].
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name. Others: what the kernel says to which file.
+    pub fn set_aside(&self, name: &str, cores: &BTreeSet<u32>) -> io::Result<()> {
+        check(name)?;
+        if let Some(sets) = &self.cores {
+            sets.set_aside(name, cores)?;
+            self.put_mark(name);
+        }
+        Ok(())
+    }
+
+    /// Lets all tasks share what was set aside under a name. Nothing happens if nothing was.
+    ///
+    /// # Errors
+    /// As [`Cgroups::remove`].
+    pub fn give_back(&self, name: &str) -> io::Result<()> {
+        match self.has_own_cores(name) {
+            true => self.remove(name),
+            false => Ok(()),
+        }
+    }
+
+    /// The cores that tasks share which have none for themselves. None where cores cannot be kept apart.
+    ///
+    /// # Errors
+    /// What the kernel says to which file.
+    pub fn shared_cores(&self) -> io::Result<Option<Shared>> {
+        self.cores.as_ref().map(CoreSets::shared_now).transpose()
+    }
+
+    /// What they are, whenever this agent changed that. None where cores cannot be kept apart.
+    pub fn shared_cores_changes(&self) -> Option<watch::Receiver<Shared>> {
+        self.cores.as_ref().map(CoreSets::changes)
     }
 
     fn has_own_cores(&self, name: &str) -> bool {

@@ -2,6 +2,7 @@
 //! and answer.
 
 mod answer;
+pub mod denied;
 pub mod docker;
 pub mod exec;
 pub mod external;
@@ -15,11 +16,16 @@ mod stream;
 pub(crate) use signal::names as signal_names;
 pub use stream::DriverStream;
 
+use std::sync::Arc;
+
 use drover_core::agent::Input;
-use drover_core::effect::DriverEffect;
+use drover_core::effect::{DriverEffect, ImageQuery};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::DriverInput;
+use drover_core::input::{DriverInput, ImageDigests};
 use drover_core::model::node::DriverInfo;
+use drover_core::op::Failure;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use crate::session::Sessions;
@@ -82,6 +88,15 @@ pub trait Driver: Send + Sync {
     /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
     /// follows.
     fn carry_out(&self, task: TaskKey, effect: DriverEffect);
+
+    /// Asks the registry of an image what its tag means, and finds out which content launches run.
+    fn look_up_image(
+        &self,
+        _query: Arc<ImageQuery>,
+    ) -> BoxFuture<'static, Result<ImageDigests, Failure>> {
+        let failure = Failure::fatal(format!("the driver {} knows no images", self.name()));
+        async move { Err(failure) }.boxed()
+    }
 
     /// Where what a launch uses can be measured, if it runs and that is known.
     fn stats_source(&self, _launch: LaunchId) -> Option<StatsSource> {

@@ -30,6 +30,11 @@ pub trait Kernel: Send + Sync {
         vec![("bridge", None)]
     }
 
+    /// Why no network namespaces can be made, if they cannot.
+    fn fault_of_namespaces(&self) -> Option<String> {
+        None
+    }
+
     /// The volume that a directory is on, or will be on; `None` if there is none.
     ///
     /// # Errors
@@ -107,6 +112,10 @@ impl Kernel for Live {
         let behind = none.clone().or_else(|| network::fault_of_bridge(bridge));
         let behind = behind.or_else(used);
         vec![("bridge", behind), ("none", none)]
+    }
+
+    fn fault_of_namespaces(&self) -> Option<String> {
+        network::fault_of_namespaces()
     }
 
     fn volume(&self, dir: &Path) -> io::Result<Option<Volume>> {

@@ -30,6 +30,7 @@
 mod context;
 mod error;
 mod http;
+mod interfaces;
 mod kernel;
 mod netlink;
 mod prober;
@@ -40,6 +41,7 @@ mod run;
 
 pub use context::{Clouds, Context, HostNetwork, Settings, Subnet};
 pub use error::ProbeError;
+pub use interfaces::{Interface, interfaces};
 pub use kernel::{InterfaceAddress, Kernel, Live, Name, Volume};
 pub use prober::Prober;
 pub use root::Root;

@@ -1,17 +1,21 @@
 //! Networks of allocations.
 
+use std::sync::Arc;
+
 use drover_core::input::HookOutput;
 use drover_core::work::{BuildNetwork, RemoveNetwork};
 
 use super::{Answer, Hooks, Of, Work};
 
-impl Work for BuildNetwork {
+impl Work for Arc<BuildNetwork> {
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
         let alloc = of.alloc;
         let _work = hooks.network_locks.work(alloc).await;
         let build = move |hooks: &Hooks| {
-            hooks.networks.build(alloc, &self)?;
-            Ok(HookOutput::default())
+            Ok(HookOutput {
+                network: hooks.networks.build(alloc, &self)?.map(Box::new),
+                ..HookOutput::default()
+            })
         };
         hooks.on_disk(build).await
     }

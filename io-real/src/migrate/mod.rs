@@ -6,6 +6,9 @@
 //! ([`receive`]), and renames what is whole into place. Who is killed in the middle begins again
 //! from nothing.
 //!
+//! Of an allocation that servers of a cluster placed they are asked whether it is over, and where it was
+//! ([`KnowAllocs`]). Their token is the same one: they know the secrets of all nodes.
+//!
 //! - On the wire it is Nomad's: a tar stream of `alloc/data` and each task's `local`, at
 //!   `/v1/client/allocation/:id/snapshot`. Nomad needs no token where it has no ACLs; here it is
 //!   always needed.
@@ -34,6 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::peer::{Peer, Said};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
+use crate::cluster::{KnowAllocs, Place};
 use crate::connect::{Connect, Tcp};
 use crate::dirs::AllocDirs;
 use crate::transfers::{Transfers, in_all};
@@ -46,6 +50,10 @@ pub struct Migration {
     under_way: Arc<UnderWay>,
     transfers: Transfers,
     network: Arc<dyn Connect>,
+    /// Makes connections to nodes whose API speaks TLS.
+    encrypted: Option<Arc<dyn Connect>>,
+    /// The servers of the cluster, if the node is in one.
+    servers: Option<Arc<dyn KnowAllocs>>,
 }
 
 impl fmt::Debug for Migration {
@@ -63,6 +71,22 @@ impl Migration {
             under_way: Arc::default(),
             transfers,
             network: Arc::new(Tcp),
+            encrypted: None,
+            servers: None,
+        }
+    }
+
+    /// The same in a cluster: `servers` know its allocations, and `encrypted` reaches nodes whose API speaks TLS.
+    #[must_use]
+    pub fn in_cluster(
+        self,
+        servers: Option<Arc<dyn KnowAllocs>>,
+        encrypted: Option<Arc<dyn Connect>>,
+    ) -> Migration {
+        Migration {
+            encrypted,
+            servers,
+            ..self
         }
     }
 
@@ -82,8 +106,8 @@ impl Migration {
         self.under_way.cancel(op);
     }
 
-    /// Asks whether an allocation still runs. Must have begun. The other node keeps the question until
-    /// something is newer than `index`.
+    /// Asks whether an allocation still runs. Must have begun. Whoever is asked keeps the question until something is
+    /// newer than `index`.
     ///
     /// # Errors
     /// There is no answer, or none that makes sense, or it was cancelled.
@@ -95,8 +119,12 @@ impl Migration {
     ) -> Result<HookOutput, Failure> {
         let cancel = self.under_way.begin(op);
         let asked = async {
-            let peer = Peer::of(&previous.address, &*self.network)?;
-            peer.ask(previous.alloc, &previous.token, index).await
+            if previous.of_servers {
+                return self.servers()?.runs(previous.alloc, index).await;
+            }
+            let peer = self.peer(&previous.address)?;
+            peer.ask(previous.alloc, previous.token.expose(), index)
+                .await
         };
         let reported = tokio::select! {
             reported = asked => reported,
@@ -133,15 +161,26 @@ impl Migration {
     ) -> Result<HookOutput, Failure> {
         let began = Instant::now();
         let opened = async {
-            let peer = Peer::of(&previous.address, &*self.network)?;
-            peer.snapshot(previous.alloc, &previous.token).await
+            let address = match self.place_of(previous).await? {
+                Place::At(address) => address,
+                Place::Nowhere(why) => return Ok(Err(why)),
+            };
+            let peer = self.peer(&address)?;
+            let token = previous.token.expose();
+            let said = peer.snapshot(previous.alloc, token).await?;
+            Ok::<_, Failure>(Ok((address, said)))
         };
         let opened = tokio::select! {
             opened = opened => opened?,
             () = cancel.cancelled() => return Err(cancelled()),
         };
-        let Said::Yes(mut stream) = opened else {
-            return Ok(output(Some(Remote::Unknown), String::new()));
+        let (address, mut stream) = match opened {
+            Ok((address, Said::Yes(stream))) => (address, stream),
+            Ok((_, Said::No)) => {
+                let why = without_token(previous).unwrap_or_default();
+                return Ok(output(Some(Remote::Unknown), why.to_owned()));
+            }
+            Err(why) => return Ok(output(Some(Remote::Unknown), why.to_owned())),
         };
         let mut coming = self.transfers.begin(alloc);
         let (chunks, from) = mpsc::channel(CHUNKS);
@@ -160,7 +199,38 @@ impl Migration {
             }
         };
         let bytes = read.map_err(|_| Failure::recoverable("the transfer died"))??;
-        Ok(output(None, describe(previous, bytes, began.elapsed())))
+        let words = describe(previous.alloc, &address, bytes, began.elapsed());
+        Ok(output(None, words))
+    }
+
+    /// Where the disk of an allocation is asked for.
+    async fn place_of(&self, previous: &RemotePrevious) -> Result<Place, Failure> {
+        if !previous.of_servers {
+            return Ok(Place::At(previous.address.to_string()));
+        }
+        let place = self.servers()?.place_of(previous.alloc).await?;
+        Ok(match place {
+            Place::At(address) if address.starts_with(HTTPS) && self.encrypted.is_none() => {
+                Place::Nowhere(
+                    "its node speaks TLS, and this agent has no certificate authority to know it by \
+                     (tls { http, ca_file })",
+                )
+            }
+            place => place,
+        })
+    }
+
+    fn servers(&self) -> Result<&dyn KnowAllocs, Failure> {
+        self.servers
+            .as_deref()
+            .ok_or_else(|| Failure::recoverable(NO_SERVERS))
+    }
+
+    fn peer<'a>(&'a self, address: &str) -> Result<Peer<'a>, Failure> {
+        match (address.starts_with(HTTPS), &self.encrypted) {
+            (true, Some(encrypted)) => Peer::of("https", address, &**encrypted),
+            _ => Peer::of("http", address, &*self.network),
+        }
     }
 }
 
@@ -177,6 +247,18 @@ fn on_its_own<T: Send + 'static>(
     Ok(result)
 }
 
+/// How addresses begin where TLS is spoken.
+const HTTPS: &str = "https://";
+
+/// Why a node does not give a disk away, if there was nothing to show it. Nomad's nodes do where nobody needs a token.
+fn without_token(previous: &RemotePrevious) -> Option<&'static str> {
+    let is_missing = previous.of_servers && previous.token.expose().is_empty();
+    is_missing.then_some("the servers issued no token for it, and its node wants one")
+}
+
+/// Why nothing can be asked of allocations that servers placed.
+const NO_SERVERS: &str = "this agent has no servers that could be asked (client { servers })";
+
 /// How many pieces of a stream wait for the disk.
 const CHUNKS: usize = 16;
 
@@ -192,8 +274,8 @@ fn output(remote: Option<Remote>, message: String) -> HookOutput {
     }
 }
 
-fn describe(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
-    let (id, address) = (previous.alloc.short(), &previous.address);
+fn describe(alloc: AllocId, address: &str, bytes: u64, time: Duration) -> String {
+    let id = alloc.short();
     let came = in_all(bytes, time);
     format!("Migrated the disk of allocation {id} at {address}: {came}")
 }

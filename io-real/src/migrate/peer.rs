@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::connect::Connect;
-use crate::http_client::{authority, send, whole, whole_reason};
+use crate::http_client::{authority_of, send, whole, whole_reason};
 use crate::transfers::{Amount, Coming};
 
 /// How long the other node may keep a question until something changed.
@@ -37,6 +37,8 @@ const MAX_WHY: usize = 200;
 
 /// A node.
 pub(super) struct Peer<'a> {
+    /// `http`, or `https` where `network` speaks TLS.
+    scheme: &'static str,
     /// Its host and port.
     authority: String,
     network: &'a dyn Connect,
@@ -81,14 +83,23 @@ impl Alloc {
 }
 
 impl<'a> Peer<'a> {
-    /// The node at `http://HOST:PORT`, reached over `network`.
+    /// The node at `SCHEME://HOST:PORT`, reached over `network`.
     ///
     /// # Errors
     /// That is no such address.
-    pub(super) fn of(address: &str, network: &'a dyn Connect) -> Result<Peer<'a>, Failure> {
-        authority(address)
-            .map(|authority| Peer { authority, network })
-            .ok_or_else(|| Failure::fatal(format!("{address:?} is no address http://HOST:PORT")))
+    pub(super) fn of(
+        scheme: &'static str,
+        address: &str,
+        network: &'a dyn Connect,
+    ) -> Result<Peer<'a>, Failure> {
+        let authority = authority_of(scheme, address).ok_or_else(|| {
+            Failure::fatal(format!("{address:?} is no address {scheme}://HOST:PORT"))
+        })?;
+        Ok(Peer {
+            scheme,
+            authority,
+            network,
+        })
     }
 
     /// Whether an allocation still runs.
@@ -159,7 +170,10 @@ impl<'a> Peer<'a> {
     /// Why it does not work this time.
     fn trouble(&self, why: impl ToString) -> Failure {
         let why: String = why.to_string().chars().take(MAX_WHY).collect();
-        Failure::recoverable(format!("http://{}: {why}", self.authority))
+        let Peer {
+            scheme, authority, ..
+        } = self;
+        Failure::recoverable(format!("{scheme}://{authority}: {why}"))
     }
 }
 

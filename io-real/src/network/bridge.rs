@@ -30,6 +30,8 @@ pub struct Bridge {
     pub name: String,
     /// The addresses behind it.
     pub subnet: Subnet,
+    /// Whether the cloud's metadata is reached from behind it, at 169.254.169.254.
+    pub allow_metadata: bool,
 }
 
 impl Default for Bridge {
@@ -37,6 +39,7 @@ impl Default for Bridge {
         Bridge {
             name: NAME.to_owned(),
             subnet: Subnet::default(),
+            allow_metadata: false,
         }
     }
 }
@@ -91,6 +94,7 @@ impl Bridge {
         Filter {
             bridge: self.name.clone(),
             subnet: self.subnet,
+            allow_metadata: self.allow_metadata,
         }
     }
 
@@ -100,6 +104,12 @@ impl Bridge {
         let mut ports = ports()?;
         ports.retain(|port| own.is_some() && port.bridge == own);
         Ok(ports)
+    }
+
+    /// Its index, if it is there.
+    pub(super) fn index(&self) -> io::Result<Option<u32>> {
+        let link = link::find(&mut Socket::route()?, &self.name)?;
+        Ok(link.map(|link| link.index))
     }
 
     /// Makes the bridge and the rules, as far as they are not there. Its index.
@@ -217,6 +227,7 @@ impl Bridge {
         Some(Bridge {
             name: name.to_owned(),
             subnet: subnet.parse().ok()?,
+            allow_metadata: false,
         })
     }
 }

@@ -72,6 +72,9 @@ impl Networks {
         if !host.published.is_empty() && matches!(self.claim(&mut host), Ok(None)) {
             drop(host);
             self.put_back();
+            if let Err(error) = self.answer_again() {
+                tracing::error!(%error, "nobody resolves names of services");
+            }
             return None;
         }
         // What cannot be found out here is told by whoever makes a network.

@@ -1,7 +1,7 @@
 //! What rules of the packet filter are made of: expressions, as the kernel numbers them. They work on registers,
 //! which hold what was found so far.
 
-use drover_core::model::network::Subnet;
+use drover_core::model::network::{Ipv4, Subnet};
 
 use super::filter::{IP, MAP};
 use super::netlink::Attrs;
@@ -93,6 +93,15 @@ pub(super) fn within(subnet: Subnet, offset: u32, inside: bool) -> Vec<Attrs> {
 /// The address at this offset is one of the loopback's.
 pub(super) fn loopback(offset: u32) -> Vec<Attrs> {
     vec![header_bytes(R1, offset, 1), compare(EQUAL, &[127])]
+}
+
+/// The packet is for this address.
+pub(super) fn is_for(address: Ipv4) -> Vec<Attrs> {
+    const DESTINATION: u32 = 16;
+    vec![
+        header_bytes(R1, DESTINATION, 4),
+        compare(EQUAL, &address.0.to_be_bytes()),
+    ]
 }
 
 /// The packet is for an address of the host.

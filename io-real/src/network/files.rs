@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use drover_core::model::network::{Dns, Ipv4, is_hostname, is_server, is_word};
+use drover_core::model::network::{Dns, is_hostname, is_server, is_word};
 use rustix::fs::{Mode, OFlags, openat, renameat};
 use rustix::io::Errno;
 
@@ -38,7 +38,7 @@ pub(super) fn check(hostname: &str, dns: Option<&Dns>) -> io::Result<()> {
 }
 
 /// Text for `/etc/hosts`.
-pub(super) fn hosts(hostname: &str, address: Option<Ipv4>) -> String {
+pub(super) fn hosts(hostname: &str, address: Option<IpAddr>) -> String {
     let mut text = String::from(
         "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\nff02::1 ip6-allnodes\n\
          ff02::2 ip6-allrouters\n",
@@ -85,6 +85,26 @@ pub(super) fn resolv_of_host(behind_bridge: bool) -> (String, bool) {
         }
     }
     (usual, false)
+}
+
+/// The same text for tasks that ask this server first, and those of the host when it does not answer.
+pub(super) fn asking_first(server: IpAddr, host: &str) -> String {
+    let mut text = format!("nameserver {server}\n");
+    for line in host.lines() {
+        // What the host asks on its loopback nobody else reaches.
+        if !servers(line).any(|server| !is_elsewhere(server)) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The servers that the host asks, as the agent asks them too.
+pub(super) fn servers_of_host() -> Vec<IpAddr> {
+    let (text, _) = resolv_of_host(true);
+    let servers = servers(&text).filter_map(|server| server.parse().ok());
+    servers.collect()
 }
 
 fn servers(resolv: &str) -> impl Iterator<Item = &str> {
@@ -147,7 +167,8 @@ mod tests {
             text,
             "search a.example\nnameserver 1.1.1.1\noptions ndots:2\n"
         );
-        assert!(hosts("web", Some(Ipv4(0x0a00_0001))).ends_with("10.0.0.1 web\n"));
+        let address = "10.0.0.1".parse().ok();
+        assert!(hosts("web", address).ends_with("10.0.0.1 web\n"));
     }
 
     #[test]
@@ -163,6 +184,26 @@ mod tests {
             text,
             "search a.example\nnameserver 10.0.0.1\nnameserver 10.0.0.2\n"
         );
+    }
+
+    #[test]
+    fn resolver_of_bridge_is_asked_before_servers_of_host() {
+        let host = "search a.example\nnameserver 127.0.0.1\nnameserver 10.0.0.1\noptions edns0\n";
+        let text = asking_first(IpAddr::from([172, 26, 64, 1]), host);
+        let expected =
+            "nameserver 172.26.64.1\nsearch a.example\nnameserver 10.0.0.1\noptions edns0\n";
+        assert_eq!(text, expected);
+        let searches = Dns {
+            searches: vec!["b.example".to_owned()],
+            ..Dns::default()
+        };
+        let both = "search b.example\nnameserver 172.26.64.1\nnameserver 10.0.0.1\n";
+        assert_eq!(resolv(&searches, &text), both);
+        let given = Dns {
+            servers: vec!["10.0.0.9".to_owned()],
+            ..Dns::default()
+        };
+        assert_eq!(resolv(&given, &text), "nameserver 10.0.0.9\n");
     }
 
     #[test]

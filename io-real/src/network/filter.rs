@@ -5,7 +5,8 @@
 //! table ip drover
 //!   map forwards     address . protocol . port of the host  ->  address . port behind the bridge; what has the
 //!                    address 0.0.0.0 is for all addresses of the host
-//!   chain guard        what comes from behind the bridge bears an address of it, and is not for the host's loopback
+//!   chain guard        what comes from behind the bridge bears an address of it, and is not for the host's loopback;
+//!                      nor for the cloud's metadata, unless that is allowed
 //!   chain prerouting   what comes for a port of the map goes behind the bridge
 //!   chain output       the same for what the host itself sends
 //!   chain postrouting  what leaves the bridge, what comes back to it, and what the host's loopback sends behind it
@@ -29,8 +30,8 @@ use drover_core::model::network::{Ipv4, Subnet};
 
 use super::expression::{
     ACCEPT, DROP, EQUAL, IN, L4_PROTOCOL, OUT, PART_1, PART_2, R1, TRANSPORT, compare, dnat,
-    expression, forwarded, header_bytes, interface, is_local, is_new, list, lookup, loopback,
-    masquerade, meta, nothing, payload, verdict, within,
+    expression, forwarded, header_bytes, interface, is_for, is_local, is_new, list, lookup,
+    loopback, masquerade, meta, nothing, payload, verdict, within,
 };
 use super::netlink::{
     APPEND, Answer, Attrs, CREATE, Message, NFTABLES, Socket, attribute, attributes, text,
@@ -57,6 +58,9 @@ pub(super) const IP: u8 = 2;
 pub(super) const MAP: &str = "forwards";
 const FORWARD: &str = "forward";
 
+/// Where every cloud tells a machine about itself: 169.254.169.254. What it tells are also the machine's credentials.
+const METADATA: Ipv4 = Ipv4(0xa9fe_a9fe);
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -81,6 +85,8 @@ pub(super) struct Forward {
 pub(super) struct Filter {
     pub(super) bridge: String,
     pub(super) subnet: Subnet,
+    /// Whether the cloud's metadata is reached from behind the bridge.
+    pub(super) allow_metadata: bool,
 }
 
 /// What a message about this bears as its kind.
@@ -196,7 +202,7 @@ impl Filter {
         };
         let forward = || [vec![header_bytes(R1, 16, 4)], by_map()].concat();
         let forward_any = || [is_local(), vec![nothing()], by_map()].concat();
-        vec![
+        let mut rules = vec![
             (
                 "guard",
                 [
@@ -258,7 +264,13 @@ impl Filter {
                 ]
                 .concat(),
             ),
-        ]
+        ];
+        if !self.allow_metadata {
+            let from_behind = interface(IN, bridge, true);
+            let drop = vec![verdict(DROP)];
+            rules.push(("guard", [from_behind, is_for(METADATA), drop].concat()));
+        }
+        rules
     }
 
     /// What leads to an address now.

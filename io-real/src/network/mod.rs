@@ -8,6 +8,7 @@
 //! | `address` | its address behind the bridge, for whoever removes it and knows no more |
 //! | `join-…` | a pipe, while something joins it |
 //! | `hosts`, `resolv.conf` | what tasks with a root of their own see in their `/etc` |
+//! | `cni`, `cni-input` | what plugins made of it ([`cni`]), and what they read |
 //!
 //! **A contract for drivers**: if a start's [`TaskNetwork`](drover_core::effect::TaskNetwork) says that it is the
 //! allocation's own, the task starts in the namespace at [`Networks::path`]`/ns`, or, by a descriptor, in what
@@ -22,10 +23,14 @@
 //! It ends by letting go of the namespace: the kernel then takes the links away, behind everybody's back, since
 //! that takes it some 15 ms.
 //!
-//! The bridge is one agent's ([`claim`]), and rules that somebody else removes are put back at once ([`watch`]).
+//! Other networks are made by plugins of the machine, in a namespace that is made here too ([`cni`]).
+//!
+//! The bridge is one agent's ([`claim`]), and rules that somebody else removes are put back at once ([`watch`]). Where that
+//! is wanted, services are found by name at the bridge's address ([`resolver`]).
 
 mod bridge;
 mod claim;
+pub(crate) mod cni;
 mod expression;
 mod files;
 mod filter;
@@ -33,24 +38,28 @@ mod join;
 mod link;
 mod namespace;
 mod netlink;
+pub mod resolver;
 mod rules;
 mod watch;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use drover_core::effect::TaskNetwork;
 use drover_core::ids::AllocId;
-use drover_core::model::network::{Ipv4, NetworkMode};
+use drover_core::model::network::{Ipv4, NetworkMode, PluginNetwork};
 use drover_core::store::record::AssignedPort;
 use drover_core::work::BuildNetwork;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 pub use bridge::{Bridge, fault_of_bridge, fault_of_namespaces};
+pub use cni::CniPlugins;
 pub(crate) use files::{HOSTS, RESOLV};
 pub use join::JoinPipe;
 pub use namespace::Entrance;
@@ -58,6 +67,7 @@ pub use rules::WrongRule;
 
 use claim::Claim;
 use filter::{Forward, Published};
+use resolver::Door;
 
 /// The directory of networks in the agent's own.
 pub const NETWORKS: &str = "networks";
@@ -78,6 +88,10 @@ struct Inner {
     path: PathBuf,
     bridge: Bridge,
     host: Mutex<Host>,
+    /// Where tasks behind the bridge ask for names, if they do.
+    door: OnceLock<Door>,
+    /// Where plugins of CNI are, if that was said.
+    plugins: OnceLock<CniPlugins>,
 }
 
 /// What all networks behind the bridge share. What of the host they share is changed by whoever holds this.
@@ -97,6 +111,8 @@ impl Networks {
             path,
             bridge,
             host,
+            door: OnceLock::new(),
+            plugins: OnceLock::new(),
         }))
     }
 
@@ -110,6 +126,22 @@ impl Networks {
             None => None,
         };
         Ok(Networks::new(dir, path, bridge.unwrap_or_default()))
+    }
+
+    /// The same, whose tasks behind the bridge ask for names at its address, from the next network that is made.
+    #[must_use]
+    pub fn with_resolver(self, door: Door) -> Networks {
+        // The first one stays.
+        let _ = self.0.door.set(door);
+        self
+    }
+
+    /// The same, for which plugins of CNI are looked for here.
+    #[must_use]
+    pub fn with_plugins(self, plugins: CniPlugins) -> Networks {
+        // The first ones stay.
+        let _ = self.0.plugins.set(plugins);
+        self
     }
 
     /// The directory of an allocation's network, for programs that want paths.
@@ -151,11 +183,11 @@ impl Networks {
         }))
     }
 
-    /// Makes a network, or what is missing of it.
+    /// Makes a network, or what is missing of it. What plugins say of it, if they make it.
     ///
     /// # Errors
-    /// What the job says cannot be, or the machine says no. What was made stays, and is found the next time.
-    pub fn build(&self, alloc: AllocId, work: &BuildNetwork) -> io::Result<()> {
+    /// What the job says cannot be, or the machine or a plugin says no. What was made stays, and is found the next time.
+    pub fn build(&self, alloc: AllocId, work: &BuildNetwork) -> io::Result<Option<PluginNetwork>> {
         files::check(&work.hostname, work.dns.as_ref())?;
         let name = alloc.to_string();
         match mkdirat(&self.0.dir, name.as_str(), Mode::from_raw_mode(0o711)) {
@@ -163,17 +195,25 @@ impl Networks {
             Err(error) => return Err(error.into()),
         }
         let dir = open_dir(&self.0.dir, &name)?;
+        if let NetworkMode::Cni(name) = &work.mode {
+            let made = self.build_by_plugins(alloc, &dir, (name, work));
+            return made.map(Some);
+        }
         let behind = matches!(work.mode, NetworkMode::Bridge);
-        let (host, needed) = files::resolv_of_host(behind);
+        let (mut host, mut needed) = files::resolv_of_host(behind);
+        if behind && self.0.door.get().is_some() {
+            host = files::asking_first(self.0.bridge.subnet.gateway().into(), &host);
+            needed = true;
+        }
         match &work.dns {
             Some(dns) => files::write(dir.as_fd(), RESOLV, &files::resolv(dns, &host))?,
             None if needed => files::write(dir.as_fd(), RESOLV, &host)?,
             None => {}
         }
         if !work.mode.is_own() {
-            return Ok(());
+            return Ok(None);
         }
-        let hosts = files::hosts(&work.hostname, work.address);
+        let hosts = files::hosts(&work.hostname, work.address.map(IpAddr::from));
         files::write(dir.as_fd(), HOSTS, &hosts)?;
         let namespace = match namespace::held(dir.as_fd(), NAMESPACE)? {
             Some(namespace) => namespace,
@@ -188,16 +228,13 @@ impl Networks {
                 }
                 files::write(self.0.dir.as_fd(), BRIDGE, &self.0.bridge.to_string())?;
                 files::write(dir.as_fd(), ADDRESS, &address.0.to_string())?;
-                self.connect(&mut host, alloc, namespace.as_fd(), (address, forwards))
+                self.connect(&mut host, alloc, namespace.as_fd(), (address, forwards))?;
+                Ok(None)
             }
             (NetworkMode::Bridge, None) => Err(io::Error::other(
                 "the allocation has no address behind the bridge",
             )),
-            (NetworkMode::None | NetworkMode::Host, _) => Ok(()),
-            (NetworkMode::Cni(name), _) => {
-                let why = format!("networks of mode cni/{name} are not supported by this version");
-                Err(io::Error::new(io::ErrorKind::Unsupported, why))
-            }
+            (NetworkMode::None | NetworkMode::Host | NetworkMode::Cni(_), _) => Ok(None),
         }
     }
 
@@ -212,12 +249,25 @@ impl Networks {
         let (bridge, agent) = (&self.0.bridge, self.agent()?);
         host.published.insert(address, forwards.clone());
         bridge.connect((alloc, &agent), namespace, address, &host.published)?;
+        self.open_door()?;
         match bridge.publish(address, &forwards) {
             // Somebody removed the table in between: it is made again, with all that is published.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 bridge.restore(&host.published).map(drop)
             }
             published => published,
+        }
+    }
+
+    /// Sees to it that somebody answers who asks at the bridge's address, if that is wanted and there is a bridge.
+    fn open_door(&self) -> io::Result<()> {
+        let Some(door) = self.0.door.get() else {
+            return Ok(());
+        };
+        let bridge = &self.0.bridge;
+        match bridge.index()? {
+            Some(index) => door.open(&bridge.name, index, bridge.subnet),
+            None => Ok(()),
         }
     }
 
@@ -268,7 +318,7 @@ impl Networks {
             Some(why) => Err(io::Error::new(io::ErrorKind::ResourceBusy, why)),
             None => {
                 self.put_back();
-                Ok(())
+                self.answer_again()
             }
         }
     }
@@ -290,6 +340,12 @@ impl Networks {
             }
             Err(error) => tracing::error!(bridge, %error, "cannot put back rules of networks"),
         }
+    }
+
+    /// Names are answered from here on, if networks were found behind the bridge.
+    fn answer_again(&self) -> io::Result<()> {
+        let is_ours = self.host().claim.is_some();
+        if is_ours { self.open_door() } else { Ok(()) }
     }
 
     fn host(&self) -> MutexGuard<'_, Host> {
@@ -323,12 +379,16 @@ impl Networks {
         Ok(ports.map(|port| (port.name, port.alloc)).collect())
     }
 
-    /// Lets go of a namespace, and removes the directory in which it is held.
+    /// Has plugins take back what they made, lets go of a namespace, and removes the directory in which it is held.
     fn remove_dir(&self, name: &str) -> io::Result<()> {
         let dir = match open_dir(&self.0.dir, name) {
             Err(Errno::NOENT) => return Ok(()),
             dir => dir?,
         };
+        let taken_back = cni::take_back(&dir, &self.0.path, name);
+        taken_back.inspect_err(|error| {
+            tracing::warn!(alloc = name, %error, "a network stays, and is removed later");
+        })?;
         namespace::let_go(dir.as_fd(), NAMESPACE)?;
         for entry in Dir::read_from(&dir)? {
             let entry = entry?;
@@ -360,7 +420,8 @@ impl Networks {
         Ok(owners)
     }
 
-    /// Removes what is left of this agent's allocations that nobody knows, with what leads to them.
+    /// Removes what is left of this agent's allocations that nobody knows, with what leads to them. What plugins made is
+    /// removed on a thread of its own: nobody waits for them.
     ///
     /// # Errors
     /// The machine says no.
@@ -370,6 +431,22 @@ impl Networks {
         let mut in_use = BTreeSet::new();
         for alloc in known {
             in_use.extend(self.address(alloc)?);
+        }
+        let is_made = |alloc: &AllocId| {
+            let dir = self.open(*alloc);
+            dir.is_ok_and(|dir| cni::is_made_by_plugins(&dir))
+        };
+        let (by_plugins, unknown): (Vec<_>, Vec<_>) = unknown.into_iter().partition(is_made);
+        if !by_plugins.is_empty() {
+            let networks = self.clone();
+            let thread = thread::Builder::new().name("networks".to_owned());
+            // What fails is told, and stays to be found by the next agent, or by who asks what is left.
+            let remove = move || {
+                for alloc in by_plugins {
+                    let _ = networks.remove(alloc, None);
+                }
+            };
+            thread.spawn(remove)?;
         }
         for alloc in unknown {
             match self.address(alloc)? {

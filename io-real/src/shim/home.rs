@@ -5,6 +5,7 @@ use super::lock;
 use super::process::ShimProcess;
 use super::program;
 use super::record::{Record, State};
+use super::sealed::Sealed;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct ShimHome {
     pub(super) program: PathBuf,
+    /// Why there is none, if there is none.
+    pub(super) sealed: Arc<Result<Sealed, io::Error>>,
     pub(super) run: Arc<OwnedFd>,
     pub(super) null: Arc<OwnedFd>,
 }
@@ -44,8 +47,10 @@ impl ShimHome {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let run_fd =
             openat(&data, "run", flags, Mode::empty()).map_err(|errno| at(&run)(errno.into()))?;
+        let program = program::install(&bin).map_err(at(&bin))?;
         Ok(Self {
-            program: program::install(&bin).map_err(at(&bin))?,
+            sealed: Arc::new(Sealed::new(program::PROGRAM, &program)),
+            program,
             run: Arc::new(run_fd),
             null: Arc::new(
                 File::options()
@@ -73,12 +78,24 @@ impl ShimHome {
         let run = openat(&data, name, flags, Mode::empty()).map_err(|errno| at(errno.into()))?;
         Ok(Self {
             program: self.program.clone(),
+            sealed: self.sealed.clone(),
             run: Arc::new(run),
             null: self.null.clone(),
         })
     }
 
-    /// The program, for whoever else has a use for it.
+    /// What operators should know of how shims run here, if anything.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        let error = self.sealed.as_ref().as_ref().err()?;
+        Some(format!(
+            "shims run from {}, which tasks of root can change: no memory can be executed ({error}); set \
+             vm.memfd_noexec to 0 or 1, or let no task be root",
+            self.program.display()
+        ))
+    }
+
+    /// The program's file, for whoever else has a use for it.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -9,7 +9,7 @@
 //!
 //! | file             | what                                                                      |
 //! |------------------|---------------------------------------------------------------------------|
-//! | `bin/shim-<hash>`| the shim program, written once                                            |
+//! | `bin/shim-<hash>`| the shim program, written once; shims run from a copy in memory (`sealed`)|
 //! | `run/<launch>.r` | the record; its lock says whether a shim lives ([`record`])               |
 //! | `run/<launch>.s` | the shim's control socket ([`wire`])                                      |
 //!
@@ -55,6 +55,7 @@ pub mod record;
 #[cfg(test)]
 mod record_tests;
 mod recover;
+mod sealed;
 mod spec;
 mod start;
 mod tidy;

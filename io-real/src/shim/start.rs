@@ -21,9 +21,14 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Once;
 use std::time::Duration;
+
+/// That shims run from their file is told once.
+static TELL_REFUSED: Once = Once::new();
 
 /// Why nothing was started.
 #[derive(Debug)]
@@ -228,12 +233,37 @@ impl ShimHome {
         outcome.map_err(|error| end_child(&mut child, error))
     }
 
-    /// Runs the shim program with `socket` as its standard input.
+    /// Runs the shim program with `socket` as its standard input: from sealed memory, or from its file where
+    /// that cannot be.
     fn run_program(&self, socket: OwnedFd) -> io::Result<Child> {
+        let Ok(sealed) = self.sealed.as_ref() else {
+            return self.execute(&self.program, socket);
+        };
+        let again = socket.try_clone()?;
+        let refused = match self.execute(&sealed.path(), again) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+            outcome => return outcome,
+        };
+        // Before Linux 6.3 a task of root can take away that it can be executed.
+        let again = socket.try_clone()?;
+        if let Ok(child) =
+            (sealed.make_executable()).and_then(|()| self.execute(&sealed.path(), again))
+        {
+            return Ok(child);
+        }
+        TELL_REFUSED.call_once(|| {
+            tracing::warn!(error = %refused, program = %self.program.display(),
+                "no memory can be executed, so shims run from their file, which tasks of root can change");
+        });
+        self.execute(&self.program, socket)
+    }
+
+    fn execute(&self, program: &Path, socket: OwnedFd) -> io::Result<Child> {
         // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
         // copy the agent's page tables.
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(program);
         command
+            .arg0(&self.program)
             .env_clear()
             .stdin(Stdio::from(socket))
             .stdout(Stdio::null())

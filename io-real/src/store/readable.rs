@@ -17,7 +17,7 @@ pub struct Readable {
     pub kind: String,
     /// Its name among those of its kind, such as `default/web`; empty where there is one of its kind.
     pub name: String,
-    /// What it says. What variables hold is left out.
+    /// What it says. What variables hold is left out, and so are tokens.
     pub record: Value,
 }
 
@@ -46,6 +46,13 @@ pub fn readable(
         match (&key, record.as_object_mut()) {
             (Key::Variable(_), Some(fields)) => drop(fields.remove("items")),
             (Key::Server, Some(fields)) => drop(fields.remove("identity")),
+            (Key::Disk(_), Some(fields)) => {
+                let previous = fields
+                    .get_mut("elsewhere")
+                    .and_then(|it| it.get_mut("previous"));
+                let previous = previous.and_then(Value::as_object_mut);
+                drop(previous.map(|it| it.remove("token")));
+            }
             _ => {}
         }
         let name = String::from_utf8_lossy(name).replace(codec::SEPARATOR, "/");

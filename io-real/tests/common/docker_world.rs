@@ -17,6 +17,7 @@ use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
+use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::docker::{Docker, DockerSettings, Pins, Records};
@@ -47,6 +48,8 @@ pub struct World {
     pub engine: Engine,
     /// What the next life is configured with; its socket is the engine's.
     pub settings: DockerSettings,
+    /// With whose tasks the containers of the next life share cores.
+    pub groups: Option<Cgroups>,
     _dir: TempDir,
 }
 
@@ -117,6 +120,7 @@ impl World {
             data,
             engine,
             settings: DockerSettings::default(),
+            groups: None,
             _dir: dir,
         };
         world.begin();
@@ -148,6 +152,7 @@ impl World {
             pins,
             (dirs, root),
             (None, PathBuf::new()),
+            self.groups.clone(),
             inbox.clone(),
         );
         let entered = runtime.enter();

@@ -206,6 +206,12 @@ impl Engine {
         self.says(&["import", &tar.to_string_lossy(), IMAGE]);
     }
 
+    /// The only layer of the image, as a tar archive.
+    #[allow(dead_code, reason = "tests with a registry use it")]
+    pub fn layer(&self) -> Vec<u8> {
+        fs::read(self.dir.path().join("image.tar")).unwrap()
+    }
+
     /// The same image, with a line of a Dockerfile.
     pub fn image_with(&self, name: &str, line: &str) {
         let tar = self.dir.path().join("image.tar");

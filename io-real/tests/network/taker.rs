@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::HookOutput;
 use drover_core::model::remote::{Remote, RemotePrevious};
 use drover_core::op::{Failure, Op};
+use drover_io_real::cluster::KnowAllocs;
 use drover_io_real::connect::{Connect, Connecting, Connection};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::Migration;
@@ -70,9 +72,24 @@ impl Taker {
                 address: format!("http://giver:{PORT}").into(),
                 token: TOKEN.into(),
                 ended: false,
+                of_servers: false,
             },
             ops: 0,
             dir,
+        }
+    }
+
+    /// The same where servers placed the allocation that has the disk, and issued this token.
+    pub(crate) fn in_cluster(self, servers: Arc<dyn KnowAllocs>, token: &str) -> Taker {
+        Taker {
+            migration: self.migration.in_cluster(Some(servers), None),
+            previous: RemotePrevious {
+                alloc: PREVIOUS,
+                token: token.into(),
+                of_servers: true,
+                ..RemotePrevious::default()
+            },
+            ..self
         }
     }
 
@@ -114,10 +131,14 @@ impl Taker {
 
     /// One try.
     pub(crate) async fn fetch(&mut self) -> Result<(), Failure> {
+        self.fetch_saying().await.map(drop)
+    }
+
+    /// The same, and what is said of it.
+    pub(crate) async fn fetch_saying(&mut self) -> Result<HookOutput, Failure> {
         let op = self.begin();
         let tasks = vec![TaskName::from(TASK)];
-        let fetched = self.migration.fetch(op, ALLOC, &self.previous, tasks).await;
-        fetched.map(drop)
+        self.migration.fetch(op, ALLOC, &self.previous, tasks).await
     }
 
     /// The same, cancelled after a while.

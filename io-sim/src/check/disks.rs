@@ -385,7 +385,11 @@ impl Checker {
     ) -> Verdict {
         *self.disks.fetched.entry(previous.alloc).or_default() += 1;
         let remote = world.remotes.get(previous.alloc);
-        let over = remote.ended || remote.forgotten;
+        // What servers said of theirs is in the record; they may say something else since.
+        let over = match previous.of_servers {
+            true => previous.ended,
+            false => remote.ended || remote.forgotten,
+        };
         self.holds(
             Property::DiskOfPreviousNodeIsFetchedWhenUnused,
             over,

@@ -37,6 +37,7 @@ mod groups;
 mod health;
 mod history;
 mod identities;
+mod images;
 mod killing;
 mod limits;
 mod machine;
@@ -104,6 +105,7 @@ use crate::check::exits::Exits;
 use crate::check::health::Health;
 use crate::check::history::History;
 use crate::check::identities::Identities;
+use crate::check::images::Images;
 use crate::check::killing::Killing;
 use crate::check::machine::Devices;
 use crate::check::namespaces::Namespaces;
@@ -210,6 +212,7 @@ pub struct Checker {
     checks: Checks,
     foretold: Option<Foretold>,
     launched: Launched,
+    images: Images,
     /// The longest time that a task gets to end, as the node is configured.
     max_kill_timeout: Span,
     /// Whether this life of the agent was not looked at yet.
@@ -291,6 +294,7 @@ impl Checker {
             checks: Checks::default(),
             foretold: None,
             launched: Launched::default(),
+            images: Images::default(),
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
             keep_terminal: config.keep_terminal,
@@ -399,6 +403,7 @@ impl Checker {
             Effect::Node(
                 NodeEffect::Probe { .. }
                 | NodeEffect::LookUpTimeZone { .. }
+                | NodeEffect::LookUpImage { .. }
                 | NodeEffect::WatchDriver { .. }
                 | NodeEffect::WatchDevices { .. },
             ) => Ok(()),

@@ -254,7 +254,7 @@ impl Checker {
 }
 
 /// Whether a second is a time of a job.
-fn fits(periodic: &PeriodicConfig, at: i64) -> bool {
+pub(super) fn fits(periodic: &PeriodicConfig, at: i64) -> bool {
     let local = at + zones::offset(&periodic.time_zone, at);
     let one = Some(&periodic.spec).filter(|spec| !spec.is_empty());
     let mut specs = one.into_iter().chain(&periodic.specs);

@@ -266,17 +266,22 @@ fn said<'a>(block: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Whether two versions of a job differ in nothing that its author wrote.
 pub(super) fn says_the_same(one: &Job, other: &Job) -> bool {
-    let written = |job: &Job| Job {
-        stop: false,
-        version: 0,
-        stable: false,
-        status: String::new(),
-        status_description: String::new(),
-        submit_time: Timestamp(0),
-        create_index: 0,
-        modify_index: 0,
-        job_modify_index: 0,
-        ..job.clone()
+    let written = |job: &Job| {
+        let mut job = Job {
+            stop: false,
+            version: 0,
+            stable: false,
+            status: String::new(),
+            status_description: String::new(),
+            submit_time: Timestamp(0),
+            create_index: 0,
+            modify_index: 0,
+            job_modify_index: 0,
+            ..job.clone()
+        };
+        let tasks = job.task_groups.iter_mut().flat_map(|it| &mut it.tasks);
+        tasks.for_each(|task| task.image_digest.clear());
+        job
     };
     written(one) == written(other)
 }

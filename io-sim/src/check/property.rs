@@ -171,6 +171,10 @@ properties! {
     LaunchIsOnTime: "launch_is_on_time", [P3 P11], Always;
     /// Launches of a job that prohibits overlap do not overlap.
     LaunchesDoNotOverlap: "launches_do_not_overlap", [P3], Always;
+    /// What the tag of an image means is reason for one new version of a job, until the tag is moved again.
+    MovedTagMakesOneVersion: "moved_tag_makes_one_version", [P3 P26], Always;
+    /// What the tag of an image means is found out when the next time of its task came after it was moved.
+    MovedTagIsFound: "moved_tag_is_found", [P3 P11], AtRest;
     /// A parameterized job runs no allocation itself.
     ParameterizedJobNeverRuns: "parameterized_job_never_runs", [P3], Always;
     /// Artifacts are fetched only when the task's directory exists.

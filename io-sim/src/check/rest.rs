@@ -76,6 +76,7 @@ impl Checker {
         self.expired_token_is_removed(world, agent)?;
         self.node_attributes_match_fingerprints(world, agent)?;
         self.latest_time_is_launched(world, agent)?;
+        self.moved_tag_is_found(world, agent)?;
         self.finished_dispatched_jobs_are_collected(agent)?;
         self.idempotency_token_dispatches_once(agent)?;
         self.token_is_valid(world, agent)?;
@@ -126,6 +127,8 @@ impl Checker {
             Wait::Job(_, JobWait::Placement | JobWait::Reschedule) => true,
             // What is known of its zone came to an end just now.
             Wait::Job(_, JobWait::TimeZone) => asks,
+            // A time may have come just now.
+            Wait::Job(_, JobWait::Images) => one.until.is_some_and(|until| until > world.at),
             Wait::Job(_, JobWait::Fingerprint) | Wait::Alloc(..) => false,
             // What it waits for has a property of its own.
             Wait::Task(_, TaskWait::Services) => true,

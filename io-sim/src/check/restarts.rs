@@ -14,6 +14,11 @@ use super::policy::{self, Restarts};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
+/// However short the delay of a policy is: between so many starts of an interval and each of those that follow
+/// lies a pause, so that no node is taken down.
+const QUICK: u32 = 20;
+const LEAST: Span = Span::millis(100);
+
 /// The attempts of one interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
@@ -90,6 +95,10 @@ impl TaskMemory {
             let pause = match allowance {
                 Allowance::Within => rules.delay,
                 Allowance::Delayed | Allowance::None => interval.rest(rules, restart.wall),
+            };
+            let pause = match interval.used > QUICK {
+                true => pause.max(LEAST),
+                false => pause,
             };
             let known = !self.rules_changed && !self.restarts.iter().any(|it| it.uncertain);
             (allowance, known.then_some(pause))

@@ -36,6 +36,7 @@ impl Checker {
         self.versions(agent)?;
         self.scaled_group_has_its_count(agent)?;
         self.periodic_jobs(world, agent)?;
+        self.image_updates(world)?;
         self.draining(world, agent)?;
         self.canaries(agent)?;
         self.node_has_applied_meta(agent)?;

@@ -111,6 +111,7 @@ impl Fleet {
         node.world.servers = Some(core::mem::take(&mut self.servers));
         let done = what(node);
         self.servers = node.world.servers.take().unwrap_or_default();
+        self.servers.node_has_disks(&node.world.dirs.disks);
         self.hand_on();
         self.enqueue(index);
         Some(done)

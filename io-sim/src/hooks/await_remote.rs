@@ -15,7 +15,10 @@ impl Simulated for AskRemote {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        let remote = world.remote_answered(self.previous.alloc, &of.entity, self.index)?;
+        let remote = match self.previous.of_servers {
+            true => Some(world.servers_say_of(self.previous.alloc, &of.entity)?),
+            false => world.remote_answered(self.previous.alloc, &of.entity, self.index)?,
+        };
         Ok(HookOutput {
             remote,
             ..HookOutput::default()

@@ -15,7 +15,10 @@ impl Simulated for FetchDisk {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        let remote = world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?;
+        let remote = match self.previous.of_servers {
+            true => world.node_gives(&self.previous, of.alloc, &of.entity)?,
+            false => world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?,
+        };
         Ok(HookOutput {
             remote,
             ..HookOutput::default()

@@ -115,7 +115,7 @@ pub(crate) trait Simulated {
 /// The adapter of this work.
 pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
     match work {
-        HookWork::BuildNetwork(work) => work,
+        HookWork::BuildNetwork(work) => &**work,
         HookWork::RemoveNetwork(work) => work,
         HookWork::BuildAllocDir(work) => work,
         HookWork::InheritDisk(work) => work,

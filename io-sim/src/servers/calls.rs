@@ -8,6 +8,7 @@ use drover_core::cluster::{
 };
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::drain::Eligibility;
+use drover_core::model::secret::Secret;
 use drover_core::time::Span;
 
 use super::placing::is_live;
@@ -222,8 +223,20 @@ impl Servers {
         };
         AllocIndexes {
             index,
-            allocs: all.filter_map(of).collect(),
+            allocs: all.clone().filter_map(of).collect(),
+            migrate_tokens: all.filter_map(|id| self.migrate_token(id)).collect(),
         }
+    }
+
+    /// The token for the disk of the allocation that this one replaces, if it gets that from another node.
+    fn migrate_token(&self, id: AllocId) -> Option<(AllocId, Secret)> {
+        let alloc = self.allocs.get(&id)?;
+        let placed = alloc.now().filter(|it| is_live(it))?;
+        let previous = self.allocs.get(&placed.previous?)?;
+        let group = placed.job.as_ref().ok()?.group(placed.group.as_str())?;
+        let migrates = group.ephemeral_disk.is_some_and(|it| it.migrate);
+        let moves = migrates && previous.node != alloc.node;
+        moves.then(|| (id, format!("disk of {:?}", placed.previous).into()))
     }
 
     fn pull(&self, ids: &[AllocId], flaws: Flaws) -> PulledAllocs {

@@ -186,6 +186,10 @@ pub struct Servers {
     changed: BTreeSet<NodeId>,
     identities: u64,
     losses: u64,
+    /// Whether a job has a disk that migrates.
+    migrates: bool,
+    /// What lies on the disks of nodes that can be reached: tasks of which allocations wrote it.
+    disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
 
 impl Servers {
@@ -212,6 +216,26 @@ impl Servers {
     /// One of them.
     pub fn alloc(&self, id: AllocId) -> Option<&Alloc> {
         self.allocs.get(&id)
+    }
+
+    /// Their index.
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// A node has these disks now. Nobody asks for them where no job wants that.
+    pub(crate) fn node_has_disks(&mut self, disks: &BTreeMap<AllocId, BTreeSet<AllocId>>) {
+        for (id, disk) in disks.iter().filter(|_| self.migrates) {
+            if self.disks.get(id) != Some(disk) {
+                self.disks.insert(*id, disk.clone());
+            }
+        }
+    }
+
+    /// What an allocation left, if its node can be asked for it.
+    pub(crate) fn disk_of(&self, id: AllocId) -> Option<&BTreeSet<AllocId>> {
+        let node = self.nodes.get(&self.allocs.get(&id)?.node)?;
+        self.disks.get(&id).filter(|_| node.status.beats())
     }
 
     /// Those that a node has now.

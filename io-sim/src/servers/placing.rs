@@ -52,6 +52,8 @@ impl Servers {
             ..job.clone()
         };
         let id = job.id.clone();
+        let mut disks = job.task_groups.iter().filter_map(|it| it.ephemeral_disk);
+        self.migrates |= disks.any(|it| it.migrate);
         let job = ClusterJob {
             job: Arc::new(job),
             in_place,

@@ -74,6 +74,10 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         Some((_, TimerName::Acl)) => (Column::Agent, "a token expires".to_owned()),
         Some((_, TimerName::Drain)) => (Column::Agent, "deadline of the drain".to_owned()),
         Some((_, TimerName::Periodic(job))) => (Column::Agent, format!("time of job {}", job.id)),
+        Some((_, TimerName::Images(job))) => (
+            Column::Agent,
+            format!("time of the images of job {}", job.id),
+        ),
         Some((_, TimerName::Progress(job))) => {
             (Column::Agent, format!("progress deadline of {}", job.id))
         }
@@ -97,7 +101,7 @@ fn owner(names: &Names, owner: &Owner) -> Column {
     match owner {
         Owner::Task(key) => Column::Of(names.task(key)),
         Owner::Alloc(id) => Column::Of(names.alloc(*id)),
-        Owner::Machine | Owner::Server => Column::Agent,
+        Owner::Machine | Owner::Server | Owner::Job(_) => Column::Agent,
     }
 }
 

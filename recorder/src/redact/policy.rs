@@ -80,7 +80,7 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "Container"
         | "DockerPolicy"
         | "AllocNetwork"
-        | "BuildNetwork"
+        | "PluginNetwork"
         | "RemoveNetwork"
         | "TaskNetwork"
         | "Dns"
@@ -169,7 +169,9 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "AclTokenRecord"
         | "AclBootstrapRecord"
         | "Acl"
-        | "NamespaceCapabilities" => Fields::all(Rule::Show),
+        | "NamespaceCapabilities"
+        | "ImageUpdate"
+        | "ImageDigests" => Fields::all(Rule::Show),
         "Namespace" => Fields::listed(
             &[
                 (&["description"], Rule::HideTexts),
@@ -182,6 +184,8 @@ pub(super) fn fields(owner: &str) -> Fields {
         }
         "AclPolicy" => Fields::listed(&[(&["description", "rules"], Rule::HideTexts)], Rule::Show),
         "VolumeRequest" => Fields::listed(&[(&["MountOptions"], Rule::HideAll)], Rule::Show),
+        // What a registry says of itself is somebody else's words.
+        "ImageRecord" => others_hidden!(&["decided", "ran", "looked"] => Rule::Show),
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),
         "Job" => Fields::listed(JOB, Rule::HideAll),
@@ -192,6 +196,7 @@ pub(super) fn fields(owner: &str) -> Fields {
             Rule::HideAll,
         ),
         "ScalingEvent" | "ScaleJob" => others_hidden!(&["meta"] => Rule::HideAll),
+        "BuildNetwork" => Fields::listed(&[(&["args"], Rule::HideAll)], Rule::Show),
         "Network" => Fields::listed(&[(&["Mode", "Hostname", "DNS"], Rule::Show)], Rule::HideAll),
         "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
         // Why a probe failed is somebody else's words.
@@ -273,7 +278,14 @@ const GROUP: &[(&[&str], Rule)] = &[
 
 const TASK: &[(&[&str], Rule)] = &[
     (
-        &["Name", "Driver", "User", "KillSignal", "VolumeMounts"],
+        &[
+            "Name",
+            "Driver",
+            "User",
+            "KillSignal",
+            "VolumeMounts",
+            "ImageDigest",
+        ],
         Rule::Show,
     ),
     (&["Config"], Rule::DriverConfig),
@@ -489,6 +501,8 @@ mod tests {
             ("Notification", "alloc", Rule::Show),
             ("Notification", "event", Rule::HideTexts),
             ("Unheard", "of", Rule::HideTexts),
+            ("RemotePrevious", "token", Rule::HideTexts),
+            ("AllocIndexes", "migrate_tokens", Rule::HideTexts),
         ];
         for (owner, field, rule) in table {
             assert_eq!(fields(owner).rule(field), rule, "{owner}.{field}");

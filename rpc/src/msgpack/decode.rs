@@ -220,7 +220,10 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
-        visitor.visit_borrowed_bytes(self.raw()?)
+        match Head::read(self.rest)? {
+            Some((Head::List(_), _)) => self.deserialize_seq(visitor),
+            _ => visitor.visit_borrowed_bytes(self.raw()?),
+        }
     }
 
     fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Bytes. They are encoded as a string is; empty ones as nil.
+/// Bytes. They are encoded as a string is; empty ones as nil. Servers send some as a list of numbers, such as the
+/// distances of a node's parts.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Raw(pub Vec<u8>);
 
@@ -28,7 +29,7 @@ impl Serialize for Raw {
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
         struct Bytes;
-        impl Visitor<'_> for Bytes {
+        impl<'de> Visitor<'de> for Bytes {
             type Value = Raw;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("bytes")
@@ -39,7 +40,37 @@ impl<'de> Deserialize<'de> for Raw {
             fn visit_str<E: Error>(self, text: &str) -> Result<Raw, E> {
                 Ok(Raw(text.as_bytes().to_vec()))
             }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Raw, A::Error> {
+                let mut bytes = Vec::new();
+                while let Some(byte) = numbers.next_element()? {
+                    bytes.push(byte);
+                }
+                Ok(Raw(bytes))
+            }
         }
         deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Raw;
+    use crate::msgpack::decode;
+
+    #[test]
+    fn bytes_come_as_a_string_or_as_a_list_of_numbers() {
+        let lists: [&[u8]; 3] = [
+            b"\xa2\x0a\xff",
+            b"\x92\x0a\xcc\xff",
+            b"\x92\x0a\xd1\x00\xff",
+        ];
+        for list in lists {
+            assert_eq!(decode::<Raw>(list), Ok(Raw(vec![10, 255])), "{list:?}");
+        }
+        assert_eq!(decode::<Raw>(b"\x90"), Ok(Raw::default()));
+        let others: [&[u8]; 3] = [b"\x91\xcd\x01\x00", b"\x91\xa1x", b"\x80"];
+        for other in others {
+            assert!(decode::<Raw>(other).is_err(), "{other:?}");
+        }
     }
 }

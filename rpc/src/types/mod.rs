@@ -40,6 +40,7 @@ pub mod query;
 pub mod registration;
 pub mod service;
 pub mod stats;
+pub mod status;
 pub mod stream;
 pub mod task;
 pub mod update;

@@ -31,7 +31,7 @@ use axum::response::{IntoResponse, Response};
 pub(crate) use directory::Directory;
 pub use directory::ForServers;
 pub(crate) use principal::Principal;
-pub(super) use principal::require;
+pub(super) use principal::{require, token_for_servers};
 pub(super) use revocation::bounded;
 pub(crate) use servers::Servers;
 pub use servers::{ServersPolicy, ServersToken, TokenServers, Unresolved};

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
+use drover_core::model::secret::Secret;
 use drover_core::store::acl::AclTokenRecord;
 
-use super::token::Given;
+use super::token::{self, Given};
 use crate::acl::{Capability, Rights};
 use crate::http::errors::ApiError;
 
@@ -136,6 +138,19 @@ impl Principal {
     }
 }
 
+/// What servers are shown with a question of this principal that is passed on to them: a token of the cluster, or what
+/// somebody has with them who needs none here. What is good on this node alone, nobody else is shown.
+pub(in crate::http) fn token_for_servers(principal: &Principal, headers: &HeaderMap) -> Secret {
+    match (principal.origin(), token::of_headers(headers)) {
+        (Origin::Unlimited, token::Secret::Token(given)) => given.text,
+        (Origin::Known(grant), _) if grant.of_servers => {
+            let given = grant.token.as_ref().map(|(given, _)| given.text.clone());
+            given.unwrap_or_default()
+        }
+        (Origin::Unlimited | Origin::Known(_), _) => Secret::default(),
+    }
+}
+
 /// Refuses what is not allowed.
 ///
 /// # Errors
@@ -144,5 +159,42 @@ pub(in crate::http) fn require(allowed: bool) -> Result<(), ApiError> {
     match allowed {
         true => Ok(()),
         false => Err(ApiError::denied()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::acl::digest;
+
+    /// Who showed the token `theirs`, of which somebody knew whose it is.
+    fn with_token(of_servers: bool) -> Principal {
+        let given = Given {
+            digest: digest("theirs"),
+            text: "theirs".into(),
+        };
+        let grant = Grant {
+            token: Some((given, Arc::default())),
+            policies: Vec::new(),
+            of_servers,
+        };
+        Principal::new(Arc::new(Rights::all()), grant)
+    }
+
+    #[test]
+    fn servers_are_shown_what_is_good_with_them() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-nomad-token", "theirs".parse().unwrap());
+        for (principal, shown) in [
+            (Principal::unlimited(), "theirs"),
+            (with_token(true), "theirs"),
+            (with_token(false), ""),
+            (Principal::default(), ""),
+        ] {
+            let token = token_for_servers(&principal, &headers);
+            assert_eq!(token.expose(), shown, "{principal:?}");
+        }
+        let without = token_for_servers(&Principal::unlimited(), &HeaderMap::new());
+        assert_eq!(without.expose(), "");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drover_api::{AllocRecords, AllocStub};
-use drover_core::model::network::INTERFACE;
+use drover_core::model::network::{Dns, INTERFACE, PluginNetwork};
 use drover_io_real::transfers::{Amount, mib};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,12 +88,28 @@ impl Alloc {
     }
 }
 
+/// The network that plugins made, and what the job says about names, which goes first.
+fn status_of_plugins(found: &PluginNetwork, dns: Option<&Dns>) -> NetworkStatus {
+    let text = |address: Option<String>| address.unwrap_or_default();
+    let dns = dns.or(found.dns.as_ref());
+    NetworkStatus {
+        interface_name: found.interface.clone(),
+        address: text(found.address.map(|it| it.to_string())),
+        address_ipv6: text(found.address_ipv6.map(|it| it.to_string())),
+        dns: dns.and_then(|dns| serde_json::to_value(dns).ok()),
+    }
+}
+
 /// The network of its own, or the first address that a driver gave to a task of it.
 fn network_status(alloc: &AllocRecords) -> Option<NetworkStatus> {
+    let group = alloc.job.group(alloc.alloc().group.as_str());
+    let network = group.and_then(|group| group.networks.first());
+    let dns = network.and_then(|network| network.dns.as_ref());
+    let own = alloc.alloc().network.as_ref();
+    if let Some(found) = own.and_then(|own| own.found.as_ref()) {
+        return Some(status_of_plugins(found, dns));
+    }
     if let Some(address) = alloc.alloc().address() {
-        let group = alloc.job.group(alloc.alloc().group.as_str());
-        let network = group.and_then(|group| group.networks.first());
-        let dns = network.and_then(|network| network.dns.as_ref());
         return Some(NetworkStatus {
             interface_name: INTERFACE.to_owned(),
             address: address.to_string(),

@@ -41,6 +41,7 @@ pub(super) const TASK: Block = Block::new(
         labelled("scaling", "ScalingPolicies", "Type", &SCALING),
         one("schedule", "Schedule", &SCHEDULE),
         many("wait_for", "WaitFor", &WAIT_FOR),
+        one("image_update", "ImageUpdate", &IMAGE_UPDATE),
     ],
 )
 .finished_by(finish_task);
@@ -203,6 +204,16 @@ const WAIT: Block = Block::new(
 );
 
 const WAIT_FOR: Block = Block::new(&[attr("service", "Service", Kind::Text)], &[]);
+
+const IMAGE_UPDATE: Block = Block::new(
+    &[
+        attr("enabled", "Enabled", Kind::Bool),
+        attr("schedule", "Schedule", Kind::Text),
+        attr("policy", "Policy", Kind::Text),
+        attr("time_zone", "TimeZone", Kind::Text),
+    ],
+    &[],
+);
 
 const VOLUME_MOUNT: Block = Block::new(
     &[

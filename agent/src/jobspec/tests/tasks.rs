@@ -143,3 +143,23 @@ fn driver_config_is_passed_through() {
         })
     );
 }
+
+#[test]
+fn image_update_is_parsed() {
+    let written = task(
+        r#"
+  driver = "docker"
+  config { image = "app:1.2" }
+  image_update {
+    schedule  = "0 4 * * *"
+    time_zone = "Europe/Berlin"
+  }
+"#,
+    );
+    assert_eq!(
+        written["ImageUpdate"],
+        json!({"Enabled": true, "Schedule": "0 4 * * *", "Policy": "digest",
+            "TimeZone": "Europe/Berlin"})
+    );
+    assert_eq!(written.get("ImageDigest"), None, "that is Drover's own");
+}

@@ -6,7 +6,8 @@
 //! that ended, once servers know that; then only what was reported is remembered, until servers drop them, so that
 //! nothing is run again that ended.
 //!
-//! A group's sticky disk moves to the allocation that replaces the one that has it, if both are on this node.
+//! A group's sticky disk moves to the allocation that replaces the one that has it, if both are on this node. If that
+//! one is on another node, its end is awaited, and its disk fetched if it migrates ([`crate::alloc::remote`]).
 //!
 //! Their jobs are kept by allocation ([`crate::store::Key::Placed`]), with the version that each one runs: servers
 //! have the job, its versions and its history, and a job of the same name may be one of this node's own. What could
@@ -27,6 +28,8 @@ use crate::model::alloc::{ClientStatus, DeploymentHealth};
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
+use crate::model::remote::RemotePrevious;
+use crate::model::secret::Secret;
 use crate::model::value::Value;
 use crate::scheduler::network;
 use crate::server::{News, Server};
@@ -51,7 +54,7 @@ impl Agent {
         for placed in news.placed {
             // What comes while the agent ends is for the next one.
             if self.shutdown.is_none() {
-                self.follow_placed(now, &placed);
+                self.follow_placed(now, &placed, news.tokens.get(&placed.id));
                 touched.insert(placed.id);
             }
         }
@@ -70,7 +73,7 @@ impl Agent {
         touched
     }
 
-    fn follow_placed(&mut self, now: Now, placed: &PlacedAlloc) {
+    fn follow_placed(&mut self, now: Now, placed: &PlacedAlloc, token: Option<&Secret>) {
         match self.allocs.get(&placed.id) {
             Some(known) if known.record().of_servers => self.update_placed(now, placed),
             // Servers know no allocation of this node's own.
@@ -78,7 +81,7 @@ impl Agent {
             // It ended, here or before: it is not run again.
             None if placed.client_status.is_terminal() || self.servers_know_end(placed.id) => {}
             None => {
-                if let Err(why) = self.make_placed(now, placed)
+                if let Err(why) = self.make_placed(now, placed, token)
                     && let Some(server) = &mut self.server
                 {
                     let mut cx = cx(&self.config, &mut self.shared, now);
@@ -110,11 +113,17 @@ impl Agent {
         }
     }
 
-    /// Makes an allocation that servers placed.
+    /// Makes an allocation that servers placed. `token` is what opens the disk of the one that it replaces on another
+    /// node.
     ///
     /// # Errors
     /// It cannot be run.
-    fn make_placed(&mut self, now: Now, placed: &PlacedAlloc) -> Result<(), String> {
+    fn make_placed(
+        &mut self,
+        now: Now,
+        placed: &PlacedAlloc,
+        token: Option<&Secret>,
+    ) -> Result<(), String> {
         let job = wanted_job(placed)?.clone();
         let group = job.group(placed.group.as_str());
         let group = group.ok_or_else(|| no_group(placed))?;
@@ -125,7 +134,7 @@ impl Agent {
         let network = network::assign(&self.config.node, placed.id, group, &held)
             .map_err(|why| why.to_string())?;
         let devices = self.with_plugins(&placed.devices);
-        let disk = self.disk_of_placed(placed, group);
+        let disk = self.disk_of_placed(placed, group, token);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let index = cx.next_index();
         let record = AllocRecord {
@@ -167,22 +176,47 @@ impl Agent {
     }
 
     /// The disk of an allocation that servers placed, if there is something to remember of it: it gets that of the one
-    /// that it replaces, if its group wants that and the other is on this node.
-    fn disk_of_placed(&self, placed: &PlacedAlloc, group: &TaskGroup) -> Option<Disk> {
+    /// that it replaces, if its group wants that. Where that one is on another node, at least its end is awaited.
+    fn disk_of_placed(
+        &self,
+        placed: &PlacedAlloc,
+        group: &TaskGroup,
+        token: Option<&Secret>,
+    ) -> Option<Disk> {
         let of_servers = |id: AllocId| {
             let alloc = self.allocs.get(&id).map(|alloc| alloc.record());
             alloc.filter(|alloc| alloc.of_servers && !alloc.destroying)
         };
-        let previous = of_servers(placed.previous?)?;
-        let known = self.shared.disks.get(&previous.slot());
-        let sources = known.map(|disk| disk.sources_of(previous.id).to_vec());
-        let disk = Disk {
-            holder: Some(previous.id),
-            sources: sources.unwrap_or_default(),
-            ..Disk::default()
+        let id = placed.previous?;
+        let disk = match of_servers(id) {
+            Some(previous) => self.disk_left_by(previous),
+            // It is of this node, which has it no more.
+            None if self.allocs.contains_key(&id) || self.servers_know_end(id) => return None,
+            None => {
+                let mut disk = Disk::default();
+                disk.replace_elsewhere(RemotePrevious {
+                    alloc: id,
+                    token: token.cloned().unwrap_or_default(),
+                    of_servers: true,
+                    ..RemotePrevious::default()
+                });
+                disk
+            }
         };
         let settings = group.ephemeral_disk.unwrap_or_default();
         disk.placed(placed.id, settings, |id| of_servers(id).is_some())
+    }
+
+    /// What an allocation of servers has of its disk, or was to get: also what it still awaits of another node.
+    fn disk_left_by(&self, previous: &AllocRecord) -> Disk {
+        let known = self.shared.disks.get(&previous.slot());
+        let sources = known.map(|disk| disk.sources_of(previous.id).to_vec());
+        Disk {
+            holder: Some(previous.id),
+            sources: sources.unwrap_or_default(),
+            elsewhere: known.and_then(|disk| disk.elsewhere.clone()),
+            ..Disk::default()
+        }
     }
 
     /// The devices, with the plugins that have them here.
@@ -386,6 +420,7 @@ impl Agent {
             tasks: tasks.map(state).collect(),
             health: record.health.or(unhealthy),
             address: record.address(),
+            found: record.network.as_ref().and_then(|it| it.found.clone()),
         };
         Some((Arc::new(report), record.modify_index))
     }

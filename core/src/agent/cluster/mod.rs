@@ -3,6 +3,7 @@
 
 mod allocs;
 mod node;
+mod own_jobs;
 mod services;
 
 use std::collections::BTreeSet;

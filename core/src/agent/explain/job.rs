@@ -2,13 +2,14 @@
 
 use super::{Waiting, holders, wall};
 use crate::agent::pending::JobWait;
-use crate::agent::{LaunchResult, View};
+use crate::agent::{ImageView, LaunchResult, View};
 use crate::ids::{GroupName, JobKey};
 use crate::model::eval::{Deployment, DeploymentStatus};
 use crate::model::group::TaskGroup;
 use crate::model::job::JobStatus;
 use crate::model::periodic::launch_id;
 use crate::scheduler::rollout::healthy_canaries;
+use crate::store::image::{JobTask, Look};
 use crate::store::periodic::{Considered, Outcome};
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::text::quote;
@@ -28,6 +29,8 @@ impl View<'_> {
         let active = deployment.filter(|one| one.is_active() && !record.job.stop);
         waits.extend(active.map(|one| self.rollout_waits(now, record, one)));
         waits.extend(self.next_time(record));
+        let images = self.images(&key).into_iter();
+        waits.extend(images.filter_map(|image| next_look(&image)));
         waits
     }
 
@@ -40,6 +43,10 @@ impl View<'_> {
             JobWait::TimeZone => (
                 "the local time of its zone, which is looked up".to_owned(),
                 "it is launched at its times; of those that were missed, once",
+            ),
+            JobWait::Images => (
+                "the registries of its images".to_owned(),
+                "a new version of it is made if a tag moved",
             ),
             JobWait::Fingerprint => (
                 "the first fingerprints of this node".to_owned(),
@@ -159,6 +166,58 @@ impl View<'_> {
             }
         }
     }
+}
+
+/// The next look at the image of a task, and what came of the last one.
+fn next_look(image: &ImageView<'_>) -> Option<Waiting> {
+    let JobTask { group, task } = &image.task;
+    let whose = format!(
+        "task {} of group {}",
+        quote(task.as_str()),
+        quote(group.as_str())
+    );
+    let name = quote(image.image);
+    let what = match (image.next, image.awaits_zone) {
+        (_, Some(why)) => {
+            format!(
+                "the local time of the zone in which image {name} is looked at ({whose}): {why}"
+            )
+        }
+        (Some(_), None) => {
+            format!("the next look whether the tag of image {name} moved ({whose})")
+        }
+        // It is looked at now, or no time comes any more.
+        (None, None) => return None,
+    };
+    let last = last_look(image);
+    Some(Waiting {
+        what,
+        until: image.next,
+        then: format!("a new version is made if it did; {last}"),
+    })
+}
+
+/// What came of the last look at an image, in words.
+fn last_look(image: &ImageView<'_>) -> String {
+    if image.looked.is_none() {
+        return "it was not looked at yet".to_owned();
+    }
+    let decided = &image.decided;
+    let found = match &image.last {
+        Look::Never => "nothing was asked".to_owned(),
+        Look::Unchanged if image.digest.is_empty() || image.digest == *decided => {
+            "it had not".to_owned()
+        }
+        Look::Unchanged => {
+            format!(
+                "it meant {decided}, which was tried and is not tried again until the tag moves"
+            )
+        }
+        Look::Updated => format!("it had, to {decided}"),
+        Look::Skipped => "nothing was asked, as a new version of the job was on its way".to_owned(),
+        Look::Failed(why) => format!("nothing was found out: {why}"),
+    };
+    format!("at the last look {found}")
 }
 
 /// How far a job is that was made for a time, in words.

@@ -12,7 +12,9 @@ use crate::agent::{Agent, Input};
 use crate::config::Config;
 use crate::effect::{CheckEffect, DriverEffect, Effect, HookEffect, StoreEffect};
 use crate::ids::{JobKey, LaunchId, RequestId, TaskKey};
-use crate::input::{CheckInput, DriverInput, HookInput, HookOutput, ProbeAnswer, StoreInput};
+use crate::input::{
+    CheckInput, DriverInput, HookInput, HookOutput, ProbeAnswer, StoreInput, TemplateInput,
+};
 use crate::model::alloc::ExitResult;
 use crate::model::group::TaskGroup;
 use crate::model::job::{Job, JobType};
@@ -103,8 +105,13 @@ impl World {
             work,
         }) = effect
         {
-            if self.templates_wait && matches!(work, HookWork::RenderTemplates(_)) {
-                return Vec::new();
+            if self.templates_wait
+                && matches!(work, HookWork::RenderTemplates(_))
+                && let Some(task) = task
+            {
+                let missing = vec!["variable nomad/jobs/web".to_owned()];
+                let said = TemplateInput::Missing { op, missing };
+                return vec![Input::Template(TaskKey { alloc, task }, said)];
             }
             let result = Ok(HookOutput::default());
             return vec![Input::Hook(HookInput {

@@ -81,6 +81,11 @@ impl Launches {
         Some((Instant(u64::try_from(at).unwrap_or(0)), key))
     }
 
+    /// How far the wall clock is ahead of the boot clock, in nanoseconds.
+    pub(super) fn wall_ahead(&self) -> i64 {
+        self.ahead
+    }
+
     /// Whether the zone of a job is not known.
     pub(super) fn awaits_zone_of(&self, key: &JobKey) -> bool {
         self.awaits_zone.contains(key)
@@ -109,7 +114,7 @@ impl Agent {
         let ahead = now.wall_ahead();
         let moved = ahead.saturating_sub(self.launches.ahead);
         let acl_follows = self.acl.note_clocks(now);
-        if self.launches.is_empty() || moved.abs() < CLOCK_MOVES.0 {
+        if !self.awaits_wall_times() || moved.abs() < CLOCK_MOVES.0 {
             return acl_follows;
         }
         self.launches.ahead = ahead;
@@ -128,6 +133,14 @@ impl Agent {
             self.edit_launches(&key, |record| record.followed = second);
             self.set_next_launch(now, &key);
         }
+        self.set_next_looks(now);
+    }
+
+    /// Before anything waits for times of the wall clock: from now on it is followed.
+    pub(super) fn begin_wall_times(&mut self, now: Now) {
+        if !self.awaits_wall_times() {
+            self.launches.ahead = now.wall_ahead();
+        }
     }
 
     /// A job was registered or stopped: a `new` version is launched at times after now.
@@ -139,10 +152,7 @@ impl Agent {
         if !active && !self.launches.records.contains_key(key) {
             return;
         }
-        if self.launches.is_empty() {
-            let at = i64::try_from(now.at.0).unwrap_or(i64::MAX);
-            self.launches.ahead = now.wall.0.saturating_sub(at);
-        }
+        self.begin_wall_times(now);
         if active && (new || !self.launches.records.contains_key(key)) {
             let second = second_of(now.wall);
             self.edit_launches(key, |record| record.followed = second);
@@ -161,11 +171,12 @@ impl Agent {
         self.forget_unused_zones();
     }
 
-    fn forget_unused_zones(&mut self) {
+    pub(super) fn forget_unused_zones(&mut self) {
         let launched = self.launches.records.keys();
         let jobs = launched.filter_map(|key| self.local.jobs.get(key));
         let used = jobs.filter_map(|job| job.job.schedule());
-        let used: BTreeSet<&str> = used.map(|it| it.time_zone.as_str()).collect();
+        let used = used.map(|it| it.time_zone.as_str());
+        let used: BTreeSet<&str> = used.chain(self.images.zones(&self.local.jobs)).collect();
         let operations = &mut self.shared.operations;
         self.machine.zones.keep(operations, &used);
     }
@@ -220,7 +231,7 @@ impl Agent {
     }
 
     /// The local time of a zone, if it is known now.
-    fn zone(&mut self, now: Now, name: &str) -> Option<Arc<ZoneOffsets>> {
+    pub(super) fn zone(&mut self, now: Now, name: &str) -> Option<Arc<ZoneOffsets>> {
         let mut cx = cx(&self.config, &mut self.shared, now);
         let zone = self.machine.zones.of(&mut cx, name);
         zone.filter(|zone| zone.covers(second_of(now.wall)))

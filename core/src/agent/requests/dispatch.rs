@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, OperatorRequest, Subject, conflict};
-use crate::agent::Agent;
+use crate::agent::{Agent, View};
 use crate::effect::{Refusal, Reply};
 use crate::ids::JobKey;
 use crate::model::dispatch::{self, Dispatch, child_id};
@@ -46,6 +46,11 @@ impl OperatorRequest for DispatchJob {
 
     fn registers(&self) -> bool {
         true
+    }
+
+    /// Its job is here, for others to dispatch it.
+    fn adds_work(&self, _: View<'_>) -> bool {
+        false
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {

@@ -92,7 +92,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, cx};
+use super::{Agent, View, cx};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, DeploymentId, JobKey, RequestId};
@@ -112,6 +112,12 @@ pub trait OperatorRequest {
     /// that.
     fn registers(&self) -> bool {
         false
+    }
+
+    /// Whether it brings work that nothing here asked for until now. A node of a cluster leaves that to its servers.
+    fn adds_work(&self, view: View<'_>) -> bool {
+        let _ = view;
+        self.registers()
     }
 
     /// Checks it, does it, and answers. None if the answer follows.
@@ -323,6 +329,7 @@ impl Agent {
     /// Why a request that brings work is not taken now, whatever it says.
     fn refuses_work(&self, what: &dyn OperatorRequest) -> Option<Refusal> {
         let rejected = self.registration_refusal();
+        let rejected = rejected.or_else(|| self.left_to_servers(what));
         rejected.or_else(|| match what.subject() {
             Subject::Job(job) => {
                 let checked = self.check_namespace_of(&job);

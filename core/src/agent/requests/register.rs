@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, OperatorRequest, Subject, conflict};
+use crate::agent::View;
 use crate::effect::{Refusal, Reply};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
@@ -35,6 +36,10 @@ impl OperatorRequest for Register {
         true
     }
 
+    fn adds_work(&self, _: View<'_>) -> bool {
+        !self.job.stop
+    }
+
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
         if let Err(why) = asked.agent.check_home(&self.job) {
             return Some(conflict(&why));
@@ -45,7 +50,8 @@ impl OperatorRequest for Register {
                 Some(refusal) => Reply::Refused(refusal),
                 None => {
                     let submission = self.submission.as_ref();
-                    asked.agent.register(asked.now, &self.job, submission)
+                    let job = asked.agent.with_known_digests(&self.job);
+                    asked.agent.register(asked.now, &job, submission)
                 }
             },
         )

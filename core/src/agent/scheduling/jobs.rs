@@ -55,6 +55,7 @@ impl Agent {
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
         self.schedule_launches(now, &key, !unchanged);
+        self.follow_images(now, &key);
         // It may have become of lower priority than others that cannot be placed.
         self.local.mark_blocked();
         let eval = if job.is_template() {
@@ -106,6 +107,7 @@ impl Agent {
             versions: next.earlier,
             tags: known.map(|known| known.tags.clone()).unwrap_or_default(),
             scaling_events: known.map_or_else(BTreeMap::new, |known| known.scaling_events.clone()),
+            images: known.map_or_else(BTreeMap::new, |known| known.images.clone()),
             ..JobRecord::default()
         };
         record.deployment = self.new_deployment(now, &record);
@@ -119,6 +121,7 @@ impl Agent {
 
     /// What registering a job would do. It changes nothing.
     pub(in crate::agent) fn dry_run(&self, now: Now, job: &Job) -> DryRun {
+        let job = &*self.with_known_digests(&Arc::new(job.clone()));
         let key = job.key();
         let known = self.local.jobs.get(&key);
         let unchanged = known.filter(|known| known.is_same(job) && !self.is_collected(known));
@@ -225,6 +228,7 @@ impl Agent {
         }
         self.save_job(key, record);
         self.schedule_launches(now, key, false);
+        self.follow_images(now, key);
         true
     }
 
@@ -239,6 +243,7 @@ impl Agent {
     pub(super) fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
         self.forget_launches(key);
+        self.forget_images(key);
         self.local.blocked.remove(key);
         self.local.unknown.remove(key);
         self.local.re_evaluate_at.remove(key);

@@ -95,6 +95,7 @@ impl Agent {
             return Reply::Refused(no_version(key, version));
         };
         let submission = self.local.submissions.get(&(key.clone(), version)).cloned();
+        let job = self.with_former_digests(key, &job);
         self.register(now, &job, submission.as_ref())
     }
 

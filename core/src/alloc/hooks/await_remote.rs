@@ -62,7 +62,8 @@ impl AllocHook for AwaitRemote {
                 HookOutcome::Over(Ok(()))
             }
             Ok(Some(Remote::Unknown)) => {
-                remote::go_on_without(alloc, asking, cx, "its node knows nothing of it");
+                let why = remote::previous(alloc, cx).map_or("", remote::unknown);
+                remote::go_on_without(alloc, asking, cx, why);
                 HookOutcome::Over(Ok(()))
             }
             Ok(Some(Remote::Runs { index })) => {

@@ -55,7 +55,11 @@ impl AllocHook for FetchDisk {
         }
         match result {
             Ok(output) if output.remote == Some(Remote::Unknown) => {
-                remote::go_on_without(alloc, asking, cx, "its node does not offer it");
+                let why = match output.message.as_str() {
+                    "" => "its node does not offer it",
+                    why => why,
+                };
+                remote::go_on_without(alloc, asking, cx, why);
             }
             Ok(output) => {
                 if !output.message.is_empty() {

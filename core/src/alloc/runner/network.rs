@@ -1,6 +1,8 @@
 //! The allocation's network: what it is made of, and its end. It is removed when nothing of the allocation can be alive, behind the back of
 //! whoever waits for its tasks to stop. Its claims are held until then; what cannot be removed is tried again.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
@@ -9,7 +11,7 @@ use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
 use crate::input::HookOutput;
 use crate::interpolate::{Names, interpolate};
-use crate::model::network::Dns;
+use crate::model::network::{Dns, Network, NetworkMode, PluginNetwork, is_arg};
 use crate::op::{Failure, Op};
 use crate::operations::{Owner, Purpose};
 use crate::task::launch::hostname;
@@ -19,6 +21,15 @@ use crate::work::{BuildNetwork, RemoveNetwork};
 
 /// The pause before a network that could not be removed is tried again.
 const PAUSE: Span = Span::secs(5);
+
+/// What plugins of CNI are told besides what the job says: for whom the network is.
+const TOLD: [&str; 5] = [
+    "NOMAD_ALLOC_ID",
+    "NOMAD_GROUP_NAME",
+    "NOMAD_JOB_ID",
+    "NOMAD_NAMESPACE",
+    "NOMAD_REGION",
+];
 
 /// Where the removal of a network stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,6 +41,22 @@ pub enum NetworkRemoval {
     Working(Op),
     /// It could not be removed; it is tried again then.
     Paused(Instant),
+}
+
+/// The arguments for plugins of CNI, if they make the network.
+fn plugin_args(wanted: &Network, names: &Names<'_>) -> BTreeMap<String, String> {
+    if !matches!(wanted.mode(), NetworkMode::Cni(_)) {
+        return BTreeMap::new();
+    }
+    let of_job = wanted.cni_args();
+    // For whom it is no job says in its own words: not even where a name cannot be told.
+    let of_job = of_job.filter(|(name, _)| !TOLD.contains(name));
+    let of_job = of_job.map(|(name, value)| (name.to_owned(), interpolate(value, names)));
+    let told = TOLD.into_iter().filter_map(|name| {
+        let value = names.env.get(name).filter(|value| is_arg(value))?;
+        Some((name.to_owned(), value.clone()))
+    });
+    of_job.chain(told).collect()
 }
 
 impl AllocRunner {
@@ -56,7 +83,21 @@ impl AllocRunner {
             dns,
             address: own.address,
             ports: self.record.ports.clone(),
+            args: plugin_args(wanted, &names),
         })
+    }
+
+    /// Its network is made. What plugins said of it is kept: by that it is reached.
+    pub(crate) fn network_made(&mut self, cx: &mut Cx<'_>, found: Option<PluginNetwork>) {
+        let known = self.record.network.as_ref();
+        if known.is_none_or(|network| network.found == found) {
+            return;
+        }
+        self.edit(cx, |record| {
+            if let Some(network) = &mut record.network {
+                network.found = found;
+            }
+        });
     }
 
     /// Whether its network is being removed, or is about to be.

@@ -355,6 +355,16 @@ fn read(fields: Fields<'_>) -> DockerConfig {
     }
 }
 
+/// What the configuration of a task says of who asks for its image, and whether that is asked for without a password
+/// where none can be found. References in it stay as they are.
+pub fn registry_auth(config: &BTreeMap<String, Value>) -> (Option<RegistryAuth>, bool) {
+    let fields = Fields(config);
+    (
+        fields.block("auth").map(auth),
+        fields.bool("auth_soft_fail"),
+    )
+}
+
 fn auth(fields: Fields<'_>) -> RegistryAuth {
     RegistryAuth {
         username: fields.text("username"),

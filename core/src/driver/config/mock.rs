@@ -18,6 +18,8 @@ const REPEATS: Rule = Rule::Range(0, u32::MAX as i64);
 pub const MOCK: Schema = Schema {
     driver: "mock_driver",
     fields: &[
+        // What an image is called, for jobs that try image updates.
+        Field::optional("image", Kind::String),
         Field::optional("start_error", Kind::String),
         Field::optional("start_error_recoverable", Kind::Bool),
         Field::optional("start_block_for", Kind::Duration),

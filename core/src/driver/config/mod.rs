@@ -7,7 +7,7 @@ mod raw_exec;
 
 use std::collections::BTreeMap;
 
-pub use docker::{DOCKER, DockerConfig, DockerMount, MountKind, RegistryAuth};
+pub use docker::{DOCKER, DockerConfig, DockerMount, MountKind, RegistryAuth, registry_auth};
 pub use exec::{EXEC, ExecConfig};
 pub use mock::{MOCK, MockCommand, MockConfig, MockOutput};
 pub use raw_exec::{RAW_EXEC, RawExecConfig};

@@ -49,18 +49,80 @@ pub(super) fn storage(asked: &DockerConfig) -> Result<(), String> {
     }
 }
 
-/// Whether these limits can be read.
-pub(super) fn ulimits(asked: &DockerConfig) -> Result<(), String> {
+/// Limits by which a process gets more of the machine than its share, whatever else bounds it.
+const PRIORITIES: [&str; 3] = ["nice", "rtprio", "rttime"];
+
+/// The other limits that engines know, and the most that a job may ask for. None: what it bounds counts as the
+/// container's memory, or is bounded in another way.
+const ULIMITS: [(&str, Option<i64>); 12] = [
+    ("core", None),
+    ("cpu", None),
+    ("data", None),
+    ("fsize", None),
+    ("locks", None),
+    ("memlock", None),
+    ("msgqueue", Some(1 << 30)),
+    // More than the kernel allows anybody.
+    ("nofile", Some(1 << 30)),
+    ("nproc", None),
+    ("rss", None),
+    ("sigpending", Some(1 << 20)),
+    ("stack", None),
+];
+
+/// Whether a container may have these limits. Those by which it gets before others take a leave.
+pub(super) fn ulimits(asked: &DockerConfig, with_priorities: bool) -> Result<(), String> {
     for (name, value) in &asked.ulimit {
-        ulimit(value).ok_or_else(|| {
+        let field = format!("ulimit[{}]", quote(name));
+        let Some((soft, hard)) = ulimit(value) else {
             let value = quote(value);
-            format!(
-                "ulimit[{}]: a number or soft:hard is needed, not {value}",
-                quote(name)
-            )
-        })?;
+            return Err(format!(
+                "{field}: a number or soft:hard is needed, not {value}"
+            ));
+        };
+        if PRIORITIES.contains(&name.as_str()) {
+            match with_priorities {
+                true => continue,
+                false => {
+                    let what = "a container to go before others";
+                    return Err(super::denied(&field, what, "allow_privileged"));
+                }
+            }
+        }
+        let Some((_, most)) = ULIMITS.iter().find(|(known, _)| known == name) else {
+            let names: Vec<&str> = ULIMITS.iter().map(|(name, _)| *name).collect();
+            return Err(format!(
+                "{field}: there is no such limit; there are {}",
+                names.join(", ")
+            ));
+        };
+        let is_beyond = |number: i64| most.is_some_and(|most| number < 0 || number > most);
+        if is_beyond(soft) || is_beyond(hard) {
+            let most = most.unwrap_or_default();
+            return Err(format!(
+                "{field}: at most {most} may be asked for, not {}",
+                quote(value)
+            ));
+        }
+        if hard >= 0 && (soft < 0 || soft > hard) {
+            return Err(format!(
+                "{field}: the soft limit must not be above the hard one, as in {}",
+                quote(value)
+            ));
+        }
     }
     Ok(())
+}
+
+/// Whether a job may name this logging driver of the engine's: others may send what tasks write anywhere.
+pub(super) fn logging(asked: &DockerConfig, allowed: &[String]) -> Result<(), String> {
+    match &asked.logging {
+        Some((driver, _)) if !allowed.contains(driver) => {
+            let what = format!("the logging driver {}", quote(driver));
+            Err(super::denied("logging", &what, "allowed_logging_types"))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The soft and the hard limit of `n` or `soft:hard`; -1 for none.

@@ -38,6 +38,9 @@ const USUAL: [&str; 13] = [
     "sys_chroot",
 ];
 
+/// Logging drivers that keep what tasks write on this machine, or nowhere.
+const LOGGING: [&str; 4] = ["json-file", "local", "journald", "none"];
+
 /// How long an image may take to be there unless somebody says it.
 const PULL_TIME: Span = Span::secs(300);
 
@@ -61,8 +64,12 @@ pub struct DockerPolicy {
     /// Namespaces of the host, and of others, that a container may have, by `pid`, `ipc`, `userns`, `uts`, `network`
     /// and `cgroupns`, as patterns.
     pub allowed_modes: BTreeMap<String, Vec<String>>,
-    /// The most processes and threads of a container; 0 for no limit.
+    /// The engine's logging drivers that a job may name. What the agent's own configuration names needs no leave.
+    pub allowed_logging_types: Vec<String>,
+    /// The most processes and threads of a container; 0 for as many as any task.
     pub pids_limit: u64,
+    /// The most processes and threads of any task; 0 for no limit.
+    pub pids_limit_of_tasks: u64,
     /// How long an image may take to be there.
     pub image_pull_timeout: Span,
 }
@@ -77,7 +84,9 @@ impl Default for DockerPolicy {
             allow_devices: devices::usual(),
             allow_unconfined: false,
             allowed_modes: BTreeMap::new(),
+            allowed_logging_types: LOGGING.map(str::to_owned).into(),
             pids_limit: 0,
+            pids_limit_of_tasks: 0,
             image_pull_timeout: PULL_TIME,
         }
     }
@@ -129,8 +138,12 @@ impl DockerPolicy {
             let what = format!("the runtime {}", quote(runtime));
             return Err(denied("runtime", &what, "allow_runtimes"));
         }
-        if self.pids_limit > 0 && asked.pids_limit > self.pids_limit {
-            let what = format!("more than {} processes", self.pids_limit);
+        let most = match self.pids_limit {
+            0 => self.pids_limit_of_tasks,
+            most => most,
+        };
+        if most > 0 && asked.pids_limit > most {
+            let what = format!("more than {most} processes");
             return Err(denied("pids_limit", &what, "pids_limit"));
         }
         for option in &asked.security_opt {
@@ -140,7 +153,8 @@ impl DockerPolicy {
         kernel::sysctls(asked)?;
         limits::labels(asked)?;
         limits::storage(asked)?;
-        limits::ulimits(asked)
+        limits::logging(asked, &self.allowed_logging_types)?;
+        limits::ulimits(asked, self.allow_privileged)
     }
 
     /// What a container may have that is asked for like this, in an allocation with these ports.

@@ -275,3 +275,88 @@ fn labels_are_bounded_and_leave_the_agent_its_own() {
         assert!(labels(1, name, 0).contains("reserved"), "{name}");
     }
 }
+
+#[test]
+fn limits_of_a_container_are_bounded() {
+    let ulimit = |name: &str, value: &str| {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        refusal(|it| drop(it.ulimit.insert(name, value)))
+    };
+    for (name, value) in [
+        ("nofile", "1048576"),
+        ("nofile", "1024:65536"),
+        ("memlock", "-1"),
+        ("core", "0:-1"),
+        ("nproc", "-1:-1"),
+    ] {
+        assert_eq!(ulimit(name, value), "", "{name}={value}");
+    }
+    for (name, value, expected) in [
+        ("nofile", "-1", "at most"),
+        ("nofile", "1024:9999999999", "at most"),
+        ("sigpending", "-1", "at most"),
+        ("nofile", "2048:1024", "soft limit"),
+        ("core", "-1:0", "soft limit"),
+        ("nofiles", "1", "there are core"),
+        ("rtprio", "99", "allow_privileged"),
+        ("nice", "40", "allow_privileged"),
+    ] {
+        let why = ulimit(name, value);
+        assert!(why.contains(expected), "{name}={value}: {why:?}");
+    }
+    let open = DockerPolicy {
+        allow_privileged: true,
+        ..DockerPolicy::default()
+    };
+    let before_others = asked(|it| drop(it.ulimit.insert("rtprio".to_owned(), "99".to_owned())));
+    assert_eq!(open.admit(&before_others), Ok(()));
+}
+
+#[test]
+fn job_has_no_more_processes_than_the_agent_gives() {
+    let admit = |pids_limit, pids_limit_of_tasks, wanted| {
+        let policy = DockerPolicy {
+            pids_limit,
+            pids_limit_of_tasks,
+            ..DockerPolicy::default()
+        };
+        policy.admit(&asked(|it| it.pids_limit = wanted))
+    };
+    assert_eq!(admit(0, 0, 5000), Ok(()));
+    assert_eq!(admit(0, 4096, 4096), Ok(()));
+    assert_eq!(admit(5000, 4096, 5000), Ok(()));
+    for (of_plugin, of_tasks) in [(0, 4096), (4096, 0), (4096, 9999)] {
+        let why = admit(of_plugin, of_tasks, 5000).err().unwrap_or_default();
+        assert!(why.contains("more than 4096 processes"), "{why:?}");
+        assert!(why.contains("pids_limit of plugin"), "{why:?}");
+    }
+}
+
+#[test]
+fn output_goes_elsewhere_only_with_leave() {
+    let wanted = |driver: &str| {
+        let logging = (driver.to_owned(), BTreeMap::new());
+        asked(|it| it.logging = Some(logging))
+    };
+    let closed = DockerPolicy::default();
+    for driver in ["json-file", "local", "journald", "none"] {
+        assert_eq!(closed.admit(&wanted(driver)), Ok(()), "{driver}");
+    }
+    for driver in [
+        "fluentd",
+        "syslog",
+        "gelf",
+        "splunk",
+        "JSON-FILE",
+        "loki:latest",
+    ] {
+        let why = closed.admit(&wanted(driver)).err().unwrap_or_default();
+        assert!(why.contains("allowed_logging_types"), "{driver}: {why:?}");
+    }
+    let open = DockerPolicy {
+        allowed_logging_types: vec!["fluentd".to_owned()],
+        ..DockerPolicy::default()
+    };
+    assert_eq!(open.admit(&wanted("fluentd")), Ok(()));
+    assert!(open.admit(&wanted("json-file")).is_err());
+}

@@ -112,18 +112,14 @@ fn network_modes_are_validated() {
             }];
         })
     };
-    for good in ["", "host", "bridge", "none"] {
+    for good in ["", "host", "bridge", "none", "cni/mine"] {
         assert_eq!(mode(good), [""; 0], "{good}");
     }
     assert_eq!(
-        mode("cni/mine"),
-        ["group[\"web\"].network.mode: not supported by this version: network mode cni/mine"]
-    );
-    assert_eq!(
         mode("brige"),
         [
-            "group[\"web\"].network.mode: unknown network mode \"brige\": host, bridge and none are \
-             known"
+            "group[\"web\"].network.mode: unknown network mode \"brige\": host, bridge, none and \
+             cni/NAME are known"
         ]
     );
     let foreign = group_with(|g| {
@@ -134,6 +130,41 @@ fn network_modes_are_validated() {
         g.tasks[0].driver = "qemu".into();
     });
     assert_eq!(foreign.len(), 1, "{foreign:?}");
+}
+
+#[test]
+fn arguments_for_plugins_are_validated() {
+    let with = |cni: Value| {
+        group_with(|g| {
+            g.networks = vec![Network {
+                mode: "cni/mine".into(),
+                cni: Some(cni),
+                ..Network::default()
+            }];
+        })
+    };
+    let map = |name: &str, value: Value| Value::Map([(name.to_owned(), value)].into());
+    let text = |text: &str| Value::String(text.to_owned());
+    let args = |name: &str, value: Value| with(map("Args", map(name, value)));
+    for good in ["10.0.0.9", "", "${NOMAD_ALLOC_ID}", "two words"] {
+        assert_eq!(args("IP", text(good)), [""; 0], "{good}");
+    }
+    for (name, value) in [
+        ("IP", text("1;K8S_POD_NAME=bank")),
+        ("IP", text("a=b")),
+        ("IP", text("a\nb")),
+        ("IP", text(&"a".repeat(2_000))),
+        ("IP", Value::Int(1)),
+        ("A;B", text("a")),
+        ("A=B", text("a")),
+        ("", text("a")),
+    ] {
+        assert_eq!(args(name, value.clone()).len(), 1, "{name} {value:?}");
+    }
+    assert_eq!(with(map("Other", text("a"))).len(), 1);
+    assert_eq!(with(map("Args", text("a"))).len(), 1);
+    let many = (0..65).map(|at| (format!("a{at}"), text("1"))).collect();
+    assert_eq!(with(map("Args", Value::Map(many))).len(), 1);
 }
 
 #[test]

@@ -80,7 +80,8 @@ fn limits(request: &Request) -> rustix::io::Result<()> {
         (one, other) => Some(one.max(other).saturating_add(1 << 20)),
     };
     for (resource, most) in [
-        (Resource::Core, Some(0)),
+        // Not nothing: then the kernel would still start a program that takes dumps, if it knows one.
+        (Resource::Core, Some(1)),
         (Resource::As, Some(MEMORY)),
         (Resource::Nofile, Some(FILES)),
         (Resource::Nproc, Some(PROCESSES)),

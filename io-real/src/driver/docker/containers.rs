@@ -1,6 +1,6 @@
 //! The containers that run, as far as they are known: which launch is whose, and where it is measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use drover_core::ids::{LaunchId, TaskKey};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::usage;
 use crate::stats::StatsSource;
 
 /// One that was started.
@@ -18,8 +19,17 @@ pub(super) struct Known {
     pub(super) stats: Option<StatsSource>,
     /// The bytes of memory that it may use; 0 for no limit.
     pub(super) memory_limit: u64,
+    /// The engine's set of cores for it, if it shares them with others.
+    pub(super) shared_cores: Option<String>,
     /// Whether all of its output is written.
     pub(super) drained: watch::Receiver<bool>,
+}
+
+/// The kernel killed something of a container for its memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Oom {
+    /// How many bytes were used at most, if that was still to be seen.
+    pub(super) most: Option<u64>,
 }
 
 /// Those that were started and are not destroyed.
@@ -30,8 +40,9 @@ pub(super) struct Containers(Mutex<Inner>);
 struct Inner {
     known: BTreeMap<LaunchId, Known>,
     ids: BTreeMap<String, LaunchId>,
-    /// Those of which the kernel killed something for its memory.
-    oom: BTreeSet<LaunchId>,
+    /// Those of which the kernel killed something for its memory, and how much of that they used at most, if it was
+    /// still to be seen.
+    oom: BTreeMap<LaunchId, Option<u64>>,
 }
 
 impl Containers {
@@ -54,20 +65,43 @@ impl Containers {
         self.inner().known.keys().copied().collect()
     }
 
+    /// Those that share their cores: the engine's ids and sets.
+    pub(super) fn sharing(&self) -> Vec<(LaunchId, String, String)> {
+        let inner = self.inner();
+        let all = inner.known.iter();
+        all.filter_map(|(launch, known)| {
+            Some((*launch, known.id.clone(), known.shared_cores.clone()?))
+        })
+        .collect()
+    }
+
+    /// Notes that a container was moved to this set of cores.
+    pub(super) fn note_cores(&self, launch: LaunchId, set: &str) {
+        if let Some(known) = self.inner().known.get_mut(&launch) {
+            known.shared_cores = Some(set.to_owned());
+        }
+    }
+
     /// Whose a container is. Others are none of our business.
     pub(super) fn launch_of(&self, id: &str) -> Option<LaunchId> {
         self.inner().ids.get(id).copied()
     }
 
+    /// Notes that the kernel killed something of a container. Its group goes with the container, so it is looked at
+    /// now.
     pub(super) fn note_oom(&self, id: &str) {
         let mut inner = self.inner();
         if let Some(launch) = inner.ids.get(id).copied() {
-            inner.oom.insert(launch);
+            let known = inner.known.get(&launch);
+            let most = known.and_then(|known| usage::most_memory(known.stats.as_ref()?));
+            inner.oom.insert(launch, most);
         }
     }
 
-    pub(super) fn had_oom(&self, launch: LaunchId) -> bool {
-        self.inner().oom.contains(&launch)
+    /// How the memory of a container came to an end, if it did.
+    pub(super) fn oom(&self, launch: LaunchId) -> Option<Oom> {
+        let most = self.inner().oom.get(&launch).copied();
+        most.map(|most| Oom { most })
     }
 
     pub(super) fn remove(&self, launch: LaunchId) {

@@ -15,6 +15,7 @@ use drover_core::op::Failure;
 use drover_core::store::record::AssignedPort;
 use drover_core::text::glob_match;
 
+use super::cores::{self, Cores};
 use super::files::Mounted;
 use super::records::Ours;
 use super::settings::DockerSettings;
@@ -67,6 +68,8 @@ pub(super) struct Making<'a> {
     pub(super) container: &'a Container,
     /// The id of its image: names may mean another one by now.
     pub(super) image: &'a str,
+    /// Which cores it may use.
+    pub(super) cores: &'a Cores,
     /// The engine's runtime for containers that name none.
     pub(super) default_runtime: &'a str,
     /// Where it is started, if its group has a network of its own.
@@ -134,10 +137,7 @@ impl Making<'_> {
             cpu_shares: Some(shares.clamp(2, 262_144)),
             cpu_quota: quota,
             cpu_period: period,
-            cpuset_cpus: match self.container.cores.as_str() {
-                "" => asked.cpuset_cpus.clone(),
-                cores => Some(cores.to_owned()),
-            },
+            cpuset_cpus: self.cores.set(),
             pids_limit: pids.and_then(|limit| i64::try_from(limit).ok()),
             privileged: Some(asked.privileged),
             // All are taken, and those that it has are given: whatever the engine gives by itself.
@@ -208,6 +208,7 @@ impl Making<'_> {
         labels.insert(ALLOC_LABEL.to_owned(), self.task.alloc.to_string());
         labels.insert(LAUNCH_LABEL.to_owned(), self.launch.to_string());
         labels.insert(TOKEN_LABEL.to_owned(), self.ours.token.clone());
+        labels.insert(cores::LABEL.to_owned(), self.cores.label().to_owned());
         labels
     }
 

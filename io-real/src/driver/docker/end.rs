@@ -83,7 +83,8 @@ impl World {
             let world = self.clone();
             tokio::spawn(async move { world.look_at(launch).await });
         }
-        tokio::spawn(self.sweep());
+        tokio::spawn(self.clone().sweep());
+        tokio::spawn(async move { self.move_to_shared_cores().await });
     }
 
     /// Looks whether a container still runs, and tells its end if not.
@@ -121,7 +122,7 @@ impl World {
             return;
         }
         let result = match engine.inspect(&known.id).await {
-            Ok(found) => exit::result(&found, Some(&known), self.containers.had_oom(launch)),
+            Ok(found) => exit::result(&found, Some(&known), self.containers.oom(launch)),
             Err(Trouble::Unknown(_)) => ExitResult::unknown("somebody removed its container"),
             // The next engine is asked again.
             Err(_) => return,
@@ -151,6 +152,7 @@ impl World {
             Ok(_) => {
                 self.held.remove(launch);
                 self.containers.remove(launch);
+                self.give_cores_back(launch).await;
             }
             // It goes on, and so does telling its end.
             Err(_) => {
@@ -208,7 +210,7 @@ impl World {
             result = Some(exit::result(
                 &found,
                 known.as_ref(),
-                self.containers.had_oom(launch),
+                self.containers.oom(launch),
             ));
             if let Some(known) = known {
                 known.drained(DRAIN_TIME).await;
@@ -239,6 +241,7 @@ impl World {
                 Ok(_) => {
                     tracing::info!(%launch, "cleared away what a task left behind");
                     self.orphans_mut().remove(&launch);
+                    self.give_cores_back(launch).await;
                     self.forget(launch).await;
                 }
                 Err(failure) => {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, ExecConfig, ExecInspectResponse, SystemInfo,
-    SystemVersion,
+    ContainerCreateBody, ContainerInspectResponse, ContainerUpdateBody, ExecConfig,
+    ExecInspectResponse, SystemInfo, SystemVersion,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder,
@@ -139,6 +139,15 @@ impl Engine {
             .docker
             .inspect_container(id, None::<InspectContainerOptions>);
         Engine::within(SOON, inspected).await
+    }
+
+    /// Keeps a container that runs to these cores.
+    pub(super) async fn keep_to_cores(&self, id: &str, cores: &str) -> Result<(), Trouble> {
+        let body = ContainerUpdateBody {
+            cpuset_cpus: Some(cores.to_owned()),
+            ..ContainerUpdateBody::default()
+        };
+        Engine::within(SOON, self.docker.update_container(id, body)).await
     }
 
     /// Sends a signal to the main process of a container.

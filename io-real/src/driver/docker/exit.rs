@@ -3,7 +3,7 @@
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum};
 use drover_core::model::alloc::ExitResult;
 
-use super::containers::Known;
+use super::containers::{Known, Oom};
 
 const MIB: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ pub(super) fn never_ran(found: &ContainerInspectResponse) -> bool {
 pub(super) fn result(
     found: &ContainerInspectResponse,
     known: Option<&Known>,
-    had_oom: bool,
+    oom: Option<Oom>,
 ) -> ExitResult {
     let Some(state) = state(found) else {
         return ExitResult::unknown("the engine does not say how it ended");
@@ -34,16 +34,18 @@ pub(super) fn result(
     let Some(code) = code else {
         return ExitResult::unknown("the engine does not say how it ended");
     };
-    let oom_killed = state.oom_killed.unwrap_or_default() || (had_oom && code == 137);
+    let oom_killed = state.oom_killed.unwrap_or_default() || (oom.is_some() && code == 137);
     let error = state.error.clone().filter(|error| !error.is_empty());
     let limit = known.map_or(0, |known| known.memory_limit);
-    let message = match (oom_killed, limit) {
-        (false, _) => error,
-        (true, 0) => Some("out of memory".to_owned()),
-        (true, limit) => Some(format!(
-            "out of memory: the limit is {} MiB",
-            limit.div_ceil(MIB)
+    let limit = limit.div_ceil(MIB);
+    let most = oom.and_then(|oom| oom.most).map(|most| most.div_ceil(MIB));
+    let message = match (oom_killed, limit, most) {
+        (false, _, _) => error,
+        (true, 0, _) => Some("out of memory".to_owned()),
+        (true, limit, Some(most)) => Some(format!(
+            "out of memory: the limit is {limit} MiB, {most} MiB were used at most"
         )),
+        (true, limit, None) => Some(format!("out of memory: the limit is {limit} MiB")),
     };
     ExitResult {
         code: Some(code),
@@ -62,6 +64,9 @@ fn signal(code: i32) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use drover_core::ids::{AllocId, TaskKey};
+    use tokio::sync::watch;
+
     use super::*;
 
     #[test]
@@ -75,11 +80,44 @@ mod tests {
                 }),
                 ..ContainerInspectResponse::default()
             };
-            result(&found, None, false)
+            result(&found, None, None)
         };
         assert_eq!(of(3, false), ExitResult::code(3));
         assert_eq!(of(143, false).signal, 15);
         let killed = of(137, true);
         assert!(killed.oom_killed && killed.signal == 9 && killed.message.is_some());
+    }
+
+    #[test]
+    fn container_that_ran_out_of_memory_says_how_much_there_was() {
+        let known = Known {
+            task: TaskKey {
+                alloc: AllocId(1),
+                task: "web".into(),
+            },
+            id: "x".to_owned(),
+            stats: None,
+            memory_limit: 20 * MIB,
+            shared_cores: None,
+            drained: watch::channel(true).1,
+        };
+        let found = ContainerInspectResponse {
+            state: Some(ContainerState {
+                exit_code: Some(137),
+                ..ContainerState::default()
+            }),
+            ..ContainerInspectResponse::default()
+        };
+        let told = |oom| result(&found, Some(&known), oom).message;
+        let of = |most| Some(Oom { most });
+        assert_eq!(
+            told(of(Some(20 * MIB - 1))).as_deref(),
+            Some("out of memory: the limit is 20 MiB, 20 MiB were used at most")
+        );
+        assert_eq!(
+            told(of(None)).as_deref(),
+            Some("out of memory: the limit is 20 MiB")
+        );
+        assert_eq!(told(None), None);
     }
 }

@@ -281,6 +281,11 @@ impl Images {
         self.uses().insert(launch, image.to_owned());
     }
 
+    /// The image that a launch uses, if it uses one.
+    pub(super) fn used_by(&self, launch: LaunchId) -> Option<String> {
+        self.uses().get(&launch).cloned()
+    }
+
     /// Notes that a launch uses none any more. The image that nobody uses since then.
     pub(super) fn released(&self, launch: LaunchId) -> Option<String> {
         let image = self.uses().remove(&launch)?;

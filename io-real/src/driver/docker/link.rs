@@ -4,23 +4,24 @@
 //! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone, or that
 //! somebody waits for, is looked for at once, and then ever less often.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bollard::query_parameters::EventsOptionsBuilder;
+use bollard::models::EventMessage;
 use drover_core::device::reported::ReportedAttribute;
 use drover_core::input::{DriverFingerprint, DriverHealth};
 use drover_core::model::node::DriverInfo;
-use futures::StreamExt;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::World;
 use super::create::LAUNCH_LABEL;
 use super::engine::{About, Engine};
-use super::trouble::Trouble;
+use super::lines::{Line, Lines};
+use super::wire;
 use crate::clock;
+use crate::http_client::encoded;
 
 /// How often an engine is looked for that was never there.
 const RARELY: Duration = Duration::from_secs(60);
@@ -135,35 +136,31 @@ pub(super) async fn keep(world: Weak<World>) {
 
 /// Hears what becomes of containers until the engine is gone; why.
 async fn events(world: &Weak<World>, engine: &Engine, since: i64) -> String {
-    let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let filters: HashMap<String, Vec<String>> = [
-        ("type".to_owned(), text(&["container"])),
-        ("event".to_owned(), text(&["die", "oom"])),
-        ("label".to_owned(), text(&[LAUNCH_LABEL])),
-    ]
-    .into();
-    let options = EventsOptionsBuilder::new()
-        .since(&since.to_string())
-        .filters(&filters)
-        .build();
-    let mut events = engine.docker().events(Some(options));
+    let filters =
+        json!({ "type": ["container"], "event": ["die", "oom"], "label": [LAUNCH_LABEL] });
+    let filters = encoded(&filters.to_string());
+    let path = engine.path(&format!("/events?since={since}&filters={filters}"));
+    let mut lines = match wire::stream(engine.socket(), &path).await {
+        Ok(body) => Lines::of(body),
+        Err(trouble) => return trouble.message().to_owned(),
+    };
     loop {
-        let event = match events.next().await {
-            Some(Ok(event)) => event,
-            Some(Err(error)) => return Trouble::from(error).message().to_owned(),
-            None => return "it ended".to_owned(),
+        let line = match lines.next().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return "it ended".to_owned(),
+            Err(trouble) => return trouble.message().to_owned(),
         };
         let Some(world) = world.upgrade() else {
             return String::new();
         };
-        let id = event.actor.and_then(|actor| actor.id);
-        let (Some(id), Some(action)) = (id, event.action) else {
-            continue;
+        let event = match line {
+            Line::Whole(line) => serde_json::from_slice::<EventMessage>(&line).ok(),
+            Line::TooLong => None,
         };
-        match action.as_str() {
-            "oom" => world.containers.note_oom(&id),
-            "die" => world.clone().container_ended(&id),
-            _ => {}
+        match event {
+            Some(event) => world.hear(event),
+            // It may have been the end of any of them.
+            None => world.look_at_all(),
         }
     }
 }
@@ -173,6 +170,15 @@ fn seconds() -> i64 {
 }
 
 impl World {
+    fn hear(self: &Arc<Self>, event: EventMessage) {
+        let id = event.actor.and_then(|actor| actor.id);
+        match (id, event.action.as_deref()) {
+            (Some(id), Some("oom")) => self.containers.note_oom(&id),
+            (Some(id), Some("die")) => self.clone().container_ended(&id),
+            _ => {}
+        }
+    }
+
     fn engine_is_up(self: &Arc<Self>, engine: Engine) {
         tracing::info!(
             version = engine.about().version,

@@ -12,11 +12,14 @@
 //! One connection hears of all ends ([`link`]), one for each container carries its output ([`logs`]); there is no
 //! process and no thread for either. Nothing is asked again and again.
 
+mod bounded;
 mod containers;
+mod cores;
 mod create;
 mod credentials;
 mod cursor;
 mod devices;
+mod digest;
 mod end;
 mod engine;
 mod entries;
@@ -29,6 +32,7 @@ mod health;
 mod helper;
 mod image;
 mod join;
+mod lines;
 mod link;
 mod load;
 mod logs;
@@ -54,11 +58,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::driver::isolation::DOCKER;
-use drover_core::effect::{DriverEffect, request};
+use drover_core::effect::{DriverEffect, ImageQuery, request};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::DriverInput;
+use drover_core::input::{DriverInput, ImageDigests};
 use drover_core::model::node::DriverInfo;
 use drover_core::op::Failure;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 
 pub use self::credentials::CredentialSource;
@@ -76,6 +82,7 @@ use super::answer::Answer;
 use super::external::Held;
 use super::session::Opening;
 use super::{Driver, DriverStream, Inbox, Orphans};
+use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::network::Networks;
@@ -101,6 +108,10 @@ struct World {
     networks: Option<Networks>,
     /// The program that leads containers into them.
     shim: PathBuf,
+    /// Where it stands which cores are whose.
+    groups: Option<Cgroups>,
+    /// Held by whoever moves containers to the cores that are shared.
+    moving: tokio::sync::Mutex<()>,
     inbox: Inbox,
     link: watch::Sender<Link>,
     /// Notified by whoever needs the engine now.
@@ -121,13 +132,14 @@ struct World {
 
 impl Docker {
     /// A driver whose tasks see the directories of `dirs`, which are below `root`, and join `networks` with the help of
-    /// the program `shim`.
+    /// the program `shim`. They share cores with the tasks of `groups`.
     pub fn new(
         settings: DockerSettings,
         records: Records,
         pins: Pins,
         (dirs, root): (AllocDirs, PathBuf),
         (networks, shim): (Option<Networks>, PathBuf),
+        groups: Option<Cgroups>,
         inbox: Inbox,
     ) -> Docker {
         let world = World {
@@ -139,6 +151,8 @@ impl Docker {
             root,
             networks,
             shim,
+            groups,
+            moving: tokio::sync::Mutex::default(),
             inbox,
             link: watch::Sender::new(Link::New),
             wanted: Arc::default(),
@@ -179,7 +193,11 @@ impl Docker {
     /// Begins to look for the engine, if nobody did.
     fn keep(&self) {
         if !self.world.kept.swap(true, Ordering::Relaxed) {
-            self.keeper.begin(link::keep(Arc::downgrade(&self.world)));
+            let world = Arc::downgrade(&self.world);
+            let keep = futures::future::join(link::keep(world.clone()), cores::follow(world));
+            self.keeper.begin(async {
+                let ((), ()) = keep.await;
+            });
         }
     }
 }
@@ -265,6 +283,15 @@ impl Driver for Docker {
                 });
             }
         }
+    }
+
+    fn look_up_image(
+        &self,
+        query: Arc<ImageQuery>,
+    ) -> BoxFuture<'static, Result<ImageDigests, Failure>> {
+        self.keep();
+        let world = self.world.clone();
+        async move { world.look_up_image(&query).await }.boxed()
     }
 
     fn stats_source(&self, launch: LaunchId) -> Option<StatsSource> {

@@ -97,7 +97,7 @@ impl World {
         self.known(task, launch, id, &found, drained);
         if !exit::runs(&found) {
             let known = self.containers.get(launch);
-            let result = exit::result(&found, known.as_ref(), false);
+            let result = exit::result(&found, known.as_ref(), None);
             if let Some(known) = known {
                 known.drained(super::end::DRAIN_TIME).await;
             }

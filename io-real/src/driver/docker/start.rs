@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::containers::Known;
+use super::cores::{self, Cores};
 use super::create::{self, Making};
 use super::engine::Engine;
 use super::files::{self, Dirs, Mounted};
@@ -82,6 +83,9 @@ impl World {
                 Err(failure)
             }
         };
+        if started.is_err() {
+            self.give_cores_back(launch).await;
+        }
         drop(start);
         match started {
             Ok((_, network, runs)) => {
@@ -125,6 +129,8 @@ impl World {
         if start.is_given_up() {
             return Err(given_up());
         }
+        let named = asked.cpuset_cpus.as_deref();
+        let cores = self.take_cores(task, launch, &config, named).await?;
         let joined = self
             .join(
                 &engine,
@@ -142,7 +148,7 @@ impl World {
             .make(
                 &engine,
                 (task, launch),
-                (&ours, &image),
+                (&ours, &image, cores),
                 &asked,
                 &config,
                 joined.as_ref(),
@@ -167,6 +173,8 @@ impl World {
         let network = network::of(&found, &ours.network);
         let runs = exit::runs(&found);
         self.known(task, launch, id.clone(), &found, drained);
+        // Others may have reserved some of its cores since it was made.
+        self.move_to_shared_cores().await;
         Ok((id, network, runs))
     }
 
@@ -226,7 +234,10 @@ impl World {
         self.images.fetch(engine, &self.records, need, tell).await
     }
 
-    async fn credentials(&self, asked: &Arc<DockerConfig>) -> Result<Credentials, Failure> {
+    pub(super) async fn credentials(
+        &self,
+        asked: &Arc<DockerConfig>,
+    ) -> Result<Credentials, Failure> {
         if let Some(auth) = &asked.auth {
             return Ok(Some(credentials::of_task(auth)));
         }
@@ -272,7 +283,7 @@ impl World {
         self: &Arc<Self>,
         engine: &Engine,
         (task, launch): (&TaskKey, LaunchId),
-        (ours, image): (&Ours, &str),
+        (ours, image, cores): (&Ours, &str, Cores),
         asked: &Arc<DockerConfig>,
         config: &Arc<TaskConfig>,
         joined: Option<&Joined>,
@@ -308,6 +319,7 @@ impl World {
                     config: &config,
                     container: &container,
                     image: &image,
+                    cores: &cores,
                     default_runtime: &default_runtime,
                     network_mode,
                 };
@@ -356,7 +368,11 @@ impl World {
         found: &ContainerInspectResponse,
         drained: watch::Receiver<bool>,
     ) {
-        let memory = found.host_config.as_ref().and_then(|it| it.memory);
+        let host = found.host_config.as_ref();
+        let memory = host.and_then(|it| it.memory);
+        let labels = found.config.as_ref().and_then(|it| it.labels.as_ref());
+        let label = labels.and_then(|labels| labels.get(cores::LABEL));
+        let set = host.and_then(|it| it.cpuset_cpus.clone());
         let known = Known {
             task: task.clone(),
             stats: usage::source(found),
@@ -364,6 +380,8 @@ impl World {
             memory_limit: memory
                 .and_then(|it| u64::try_from(it).ok())
                 .unwrap_or_default(),
+            shared_cores: (label.map(String::as_str) == Some(cores::SHARED))
+                .then(|| set.unwrap_or_default()),
             drained,
         };
         self.containers.add(launch, known);

@@ -28,6 +28,15 @@ pub(super) fn source(found: &ContainerInspectResponse) -> Option<StatsSource> {
     })
 }
 
+/// How many bytes of memory a container used at most; none if its group is gone, or its kernel does not say that.
+pub(super) fn most_memory(source: &StatsSource) -> Option<u64> {
+    let file = match source.group.as_ref()? {
+        GroupDirs::V2(dir) => dir.join("memory.peak"),
+        GroupDirs::V1 { memory, .. } => memory.join("memory.max_usage_in_bytes"),
+    };
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
 fn dirs(groups: &str) -> Option<GroupDirs> {
     if hierarchies::is_cgroup2_unified_mode() {
         let root = PathBuf::from(hierarchies::UNIFIED_MOUNTPOINT);

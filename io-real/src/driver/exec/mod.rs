@@ -26,59 +26,30 @@ pub use root::{CHROOT, HostPart, usual_parts};
 pub(super) use terminal::open_multiplexer;
 
 use super::Driver;
+use super::denied::DeniedIds;
 use super::raw_exec::RawExec;
 use crate::dirs::AllocDirs;
 use crate::network::Networks;
 use crate::shim::{Entrance, Isolation, Mount};
 use crate::stats::StatsSource;
-use crate::user::User;
 
 /// What the agent's configuration says of isolated tasks, beside what the core decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecSettings {
     /// What of the host their roots have.
     pub parts: Vec<HostPart>,
-    /// Users as whom no task runs, from the first to the last number.
-    pub denied_users: Vec<(u32, u32)>,
-    /// Groups that no task has.
-    pub denied_groups: Vec<(u32, u32)>,
+    /// As whom no task runs.
+    pub denied: DeniedIds,
+    /// As whom no task of `raw_exec` runs.
+    pub denied_raw: DeniedIds,
 }
 
 impl Default for ExecSettings {
     fn default() -> ExecSettings {
         ExecSettings {
             parts: usual_parts(),
-            denied_users: Vec::new(),
-            denied_groups: Vec::new(),
-        }
-    }
-}
-
-impl ExecSettings {
-    /// Whether tasks may run as this user.
-    pub(super) fn admit(&self, user: &User) -> Result<(), String> {
-        let within = |ranges: &[(u32, u32)], id: u32| {
-            ranges
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&id))
-        };
-        if within(&self.denied_users, user.uid) {
-            return Err(format!(
-                "no task may run as the user {} ({}): denied_host_uids of plugin \"exec\"",
-                user.name, user.uid
-            ));
-        }
-        match user
-            .groups
-            .iter()
-            .find(|group| within(&self.denied_groups, **group))
-        {
-            None => Ok(()),
-            Some(group) => Err(format!(
-                "no task may have the group {group}, which the user {} has: denied_host_gids of plugin \
-                 \"exec\"",
-                user.name
-            )),
+            denied: DeniedIds::default(),
+            denied_raw: DeniedIds::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use drover_core::driver::config::{ExecConfig, RawExecConfig};
-use drover_core::driver::isolation::Profile;
+use drover_core::driver::isolation::{EXEC, Profile};
 use drover_core::effect::request::SessionProgram;
 use drover_core::effect::{Program, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
@@ -27,6 +27,9 @@ use crate::shim::{
     self, Cgroup, LaunchSpec, Live, Process, SessionStreams, ShimHome, StartError, Step,
 };
 use crate::user::{self, User};
+
+/// The driver whose tasks are not isolated.
+const RAW_EXEC: &str = "raw_exec";
 
 /// What launches are made with.
 pub(super) struct LaunchDependencies {
@@ -202,7 +205,10 @@ impl LaunchDependencies {
         let entrance = self.entrance(task, config)?;
         let mut env = filter_env(config.env.clone(), &own.denied_envvars);
         let isolated = match &config.profile {
-            None => None,
+            None => {
+                self.admit(&config.user)?;
+                None
+            }
             Some(profile) => {
                 let user = user.as_ref().ok_or_else(no_user)?;
                 env.extend(user.variables());
@@ -287,6 +293,20 @@ impl LaunchDependencies {
         }
     }
 
+    /// Admits the user of a task that is not isolated; the agent's own if it names none.
+    fn admit(&self, named: &str) -> Result<(), LaunchError> {
+        let denied = &self.isolation.denied_raw;
+        if denied.is_empty() {
+            return Ok(());
+        }
+        let user = match named {
+            "" => user::own(),
+            named => user::find(named),
+        };
+        let user = user.map_err(|error| LaunchError::Invalid(error.to_string()))?;
+        denied.admit(&user, RAW_EXEC).map_err(LaunchError::Invalid)
+    }
+
     /// How a launch is isolated: in namespaces of its own, or in those of the launch beside which it runs.
     fn isolate(
         &self,
@@ -297,7 +317,8 @@ impl LaunchDependencies {
         user: &User,
     ) -> Result<Isolated, LaunchError> {
         let settings = &self.isolation;
-        settings.admit(user).map_err(LaunchError::Invalid)?;
+        let denied = &settings.denied;
+        denied.admit(user, EXEC).map_err(LaunchError::Invalid)?;
         let Some(beside) = beside else {
             let dirs = &self.dirs;
             let networks = self.networks.as_ref();
@@ -420,7 +441,8 @@ fn limits(config: &TaskConfig) -> Limits {
             .and_then(|it| Some((it.quota, u64::try_from(it.period).ok()?))),
         memory_max: some(config.memory_limit),
         memory_reserved: some(config.memory_reserved),
-        no_swap: false,
+        // As of containers: a limit of memory is one of memory and swap.
+        no_swap: true,
         processes: None,
         cores: config.cores.clone(),
     }

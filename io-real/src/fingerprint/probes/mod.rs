@@ -20,3 +20,5 @@ mod routes;
 pub(super) mod signal;
 pub(super) mod storage;
 mod topology;
+
+pub(super) use routes::default_interface;

@@ -10,7 +10,7 @@ const UP: u32 = 0x1;
 const REJECT: u32 = 0x200;
 
 /// The interface that leads to everywhere else; that of version 4 if both versions have one.
-pub(super) fn default_interface(root: &Root) -> Result<Option<String>, ProbeError> {
+pub(in super::super) fn default_interface(root: &Root) -> Result<Option<String>, ProbeError> {
     let v4 = root.text("proc/net/route", LONGEST)?.unwrap_or_default();
     if let Some(device) = best(v4.lines().filter_map(version_4)) {
         return Ok(Some(device.to_owned()));

@@ -1,0 +1,101 @@
+//! What the servers say of themselves: who leads, who votes and who is there, for users of the node's own API.
+
+use std::time::Duration;
+
+use drover_rpc::error::{Error, ServerErrorKind};
+use drover_rpc::types::Request;
+use drover_rpc::types::status::{
+    ServerMember, ServerMembers, StatusLeader, StatusMembers, StatusPeers,
+};
+use futures::future::BoxFuture;
+use tokio::time::timeout;
+
+use super::Cluster;
+use crate::http::{Member, Members, NotTold, StatusQuestion, StatusServers};
+
+/// How long each answer may take: somebody waits. Servers that have no leader look for one for 5 s before they say so.
+const WITHIN: Duration = Duration::from_secs(8);
+
+/// How many are asked at once. Who asks may need no token, and keeps the node's own calls from nothing.
+pub(super) const AT_ONCE: usize = 8;
+
+impl StatusServers for Cluster {
+    fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>> {
+        let request = StatusLeader {
+            allow_stale: question.stale,
+            auth_token: question.token.expose().into(),
+            region: self.region_of(&question),
+            ..StatusLeader::default()
+        };
+        Box::pin(async move { self.status(request).await })
+    }
+
+    fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>> {
+        let request = StatusPeers {
+            allow_stale: question.stale,
+            auth_token: question.token.expose().into(),
+            region: self.region_of(&question),
+            ..StatusPeers::default()
+        };
+        Box::pin(async move { self.status(request).await })
+    }
+
+    fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>> {
+        let request = StatusMembers {
+            allow_stale: question.stale,
+            auth_token: question.token.expose().into(),
+            region: self.region_of(&question),
+            ..StatusMembers::default()
+        };
+        Box::pin(async move { self.status(request).await.map(members) })
+    }
+}
+
+impl Cluster {
+    fn region_of(&self, question: &StatusQuestion) -> String {
+        let region = question.region.clone();
+        region.unwrap_or_else(|| self.region())
+    }
+
+    async fn status<R: Request>(&self, request: R) -> Result<R::Reply, NotTold> {
+        let Ok(_turn) = timeout(WITHIN, self.0.status.acquire()).await else {
+            let words = "too many ask this node who its servers are: try again, or ask a server";
+            return Err(NotTold::Failed(words.to_owned()));
+        };
+        let answered = self.0.client.call_for_others(&request, WITHIN).await;
+        answered.map_err(|error| refused(&error))
+    }
+}
+
+fn refused(error: &Error) -> NotTold {
+    match error.server_error_kind() {
+        Some(ServerErrorKind::PermissionDenied) => NotTold::Denied("Permission denied".to_owned()),
+        Some(ServerErrorKind::TokenNotFound) => NotTold::Denied("ACL token not found".to_owned()),
+        Some(_) | None => NotTold::Failed(error.to_string()),
+    }
+}
+
+fn members(all: ServerMembers) -> Members {
+    Members {
+        server_name: all.server_name,
+        server_region: all.server_region,
+        server_dc: all.server_dc,
+        members: all.members.into_iter().map(member).collect(),
+    }
+}
+
+fn member(one: ServerMember) -> Member {
+    Member {
+        addr: one.address().map(|address| address.to_string()),
+        name: one.name,
+        port: one.port,
+        tags: one.tags,
+        status: one.status,
+        protocol_min: one.protocol_min,
+        protocol_max: one.protocol_max,
+        protocol_cur: one.protocol_cur,
+        delegate_min: one.delegate_min,
+        delegate_max: one.delegate_max,
+        delegate_cur: one.delegate_cur,
+    }
+}

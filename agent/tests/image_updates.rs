@@ -1,0 +1,98 @@
+//! A job whose image's tag moves in its registry gets a new version, which runs the new content. Without root or an
+//! engine, this test says so and passes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+#[path = "support/containers.rs"]
+mod containers;
+#[path = "../../io-real/tests/common/engine.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+mod engine;
+#[path = "../../io-real/tests/common/registry.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+mod registry;
+mod support;
+
+use containers::agent;
+use registry::Registry;
+use serde_json::Value;
+use support::{Lone, until};
+
+/// Registers a job whose task says which image it has, and stays. Nobody waits for its health, which would be a reason
+/// to look later.
+fn run(lone: &Lone, image: &str, more: &str) {
+    let job = format!(
+        r#"job "web" {{
+  group "g" {{
+    update {{
+      max_parallel = 0
+    }}
+    task "t" {{
+      driver = "docker"
+      config {{
+        image   = "{image}"
+        command = "/bin/sh"
+        args    = ["-c", "echo $WHO; exec sleep 1000"]
+        auth {{
+          username = "me"
+          password = "s3cret"
+        }}
+      }}
+      {more}
+    }}
+  }}
+}}
+"#
+    );
+    let file = lone.world.file("web.hcl", &job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+}
+
+/// What the running allocation of the job says, once it is of this version.
+fn said(lone: &Lone, version: u64) -> String {
+    let id = lone
+        .agent
+        .wait_for("/v1/job/web/allocations", |all: &Value| {
+            let mut all = all.as_array()?.iter();
+            let runs = |it: &&Value| {
+                it["JobVersion"] == version && it["TaskStates"]["t"]["State"] == "running"
+            };
+            all.find(runs)?["ID"].as_str().map(str::to_owned)
+        });
+    until(|| Some(lone.run(&["alloc", "logs", &id]).ok()).filter(|it| !it.is_empty()))
+}
+
+#[test]
+fn moved_tag_becomes_a_version_that_runs_what_it_means() {
+    let registry = Registry::start();
+    registry.asks_for("me", "s3cret");
+    let Some((lone, engine)) = agent("") else {
+        return;
+    };
+    let image = registry.image("web:1");
+    registry.put("web", "1", &engine.layer(), &["WHO=first"]);
+    run(&lone, &image, "");
+    assert_eq!(said(&lone, 0), "first");
+    registry.put("web", "1", &engine.layer(), &["WHO=second"]);
+    // Each second is a time; what runs stays for this.
+    let follows = "image_update {\n schedule = \"* * * * * * *\"\n }";
+    run(&lone, &image, follows);
+    assert_eq!(said(&lone, 2), "second");
+    let job = lone.agent.get("/v1/job/web");
+    let task = &job["TaskGroups"][0]["Tasks"][0];
+    let digest = task["ImageDigest"].as_str().unwrap();
+    assert!(digest.starts_with("sha256:"), "{digest}");
+    assert_eq!(task["Config"]["image"], image, "its name stays");
+    let explained = lone.run(&["explain", "web"]).ok();
+    assert!(explained.contains(digest), "{explained}");
+    // Its file changes nothing.
+    run(&lone, &image, follows);
+    assert_eq!(lone.agent.get("/v1/job/web")["Version"], 2);
+    assert_eq!(said(&lone, 2), "second");
+}

@@ -1,0 +1,61 @@
+//! An agent with an engine of the test's own, and jobs whose tasks are its containers.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test has its own copy of it, and uses a part"
+)]
+
+use serde_json::Value;
+
+use crate::engine::Engine;
+use crate::support::Lone;
+
+/// An agent whose engine it is, with these settings of the plugin; none where there is no engine.
+pub fn agent(more: &str) -> Option<(Lone, Engine)> {
+    let engine = Engine::start(false)?;
+    let endpoint = engine.socket();
+    let lone = Lone::configured(&format!(
+        "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n{more}\n}}\n}}\n",
+        endpoint.display()
+    ));
+    lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
+        let driver = &nodes.get(0)?["Drivers"]["docker"];
+        (driver["Healthy"] == true).then_some(())
+    });
+    Some((lone, engine))
+}
+
+/// Registers a job whose only task, `t`, says this.
+pub fn run(lone: &Lone, name: &str, task: &str) {
+    run_all(lone, name, &[("t", task)]);
+}
+
+/// Registers a job whose tasks have these names and say this. None of them is started twice.
+pub fn run_all(lone: &Lone, name: &str, tasks: &[(&str, &str)]) {
+    let tasks: String = tasks
+        .iter()
+        .map(|(task, says)| format!(" task \"{task}\" {{\n driver = \"docker\"\n {says}\n }}\n"))
+        .collect();
+    let job = format!(
+        "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
+         {{\n attempts = 0\n unlimited = false\n }}\n{tasks} }}\n}}\n"
+    );
+    let file = lone.world.file(&format!("{name}.hcl"), &job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+}
+
+/// The allocation of a job, once its task `t` is so far.
+pub fn alloc(lone: &Lone, job: &str, far: impl Fn(&Value) -> bool) -> Value {
+    alloc_of(lone, job, |tasks| far(&tasks["t"]))
+}
+
+/// The allocation of a job, once its tasks are so far.
+pub fn alloc_of(lone: &Lone, job: &str, far: impl Fn(&Value) -> bool) -> Value {
+    lone.agent
+        .wait_for(&format!("/v1/job/{job}/allocations"), |all| {
+            let alloc = all.get(0)?;
+            far(&alloc["TaskStates"]).then(|| alloc.clone())
+        })
+}

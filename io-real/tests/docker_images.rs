@@ -1,0 +1,170 @@
+//! Images that mean harm, and what becomes of those that nobody uses, with a real engine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test may panic"
+)]
+
+#[path = "common/docker_world.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod docker_world;
+#[path = "common/engine.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod engine;
+#[path = "common/registry.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod registry;
+
+use std::fs;
+use std::time::Duration;
+
+use docker_world::{World, command, sh, text, with};
+use drover_core::effect::TaskConfig;
+use drover_core::model::value::Value;
+use engine::{Engine, IMAGE};
+use registry::Registry;
+
+/// An engine and an agent's driver; none where there is no engine.
+macro_rules! world {
+    () => {
+        match Engine::start(false) {
+            Some(engine) => World::new(engine),
+            None => return,
+        }
+    };
+}
+
+fn of(config: TaskConfig, image: &str) -> TaskConfig {
+    with(config, "image", text(image))
+}
+
+#[test]
+fn volumes_of_an_image_hide_nothing_of_the_task() {
+    let mut world = world!();
+    let line = "VOLUME /local /alloc /secrets /etc /data";
+    world.engine.image_with("volumes:1", line);
+    fs::write(world.alloc_dir().join("web/local/text"), "ours").unwrap();
+    let script = "cat /local/text; echo out > /alloc/data/x; echo x > /data/y; cat /etc/passwd";
+    assert_eq!(world.run(1, of(sh(script), "volumes:1")).code, Some(0));
+    let said = world.log("stdout");
+    assert!(said.starts_with("oursroot:x:0:0"), "{said}");
+    let shared = world.alloc_dir().join("alloc/data/x");
+    assert_eq!(fs::read_to_string(shared).unwrap(), "out\n");
+    assert_eq!(world.destroy(1), Ok(None));
+    // What the engine made for it goes with it.
+    assert_eq!(world.engine.says(&["volume", "ls", "-q"]), "");
+}
+
+#[test]
+fn entrypoint_of_an_image_runs_only_where_the_job_names_none() {
+    let mut world = world!();
+    let line = "ENTRYPOINT [\"/bin/echo\", \"theirs\"]";
+    world.engine.image_with("tricky:1", line);
+    let config = of(command(&["/bin/true"]), "tricky:1");
+    assert_eq!(world.run(1, config).code, Some(0));
+    assert_eq!(world.log("stdout"), "theirs /bin/true\n");
+    assert_eq!(world.destroy(1), Ok(None));
+    let own = Value::List(vec![text("/bin/echo"), text("ours")]);
+    let config = with(of(command(&["x"]), "tricky:1"), "entrypoint", own);
+    assert_eq!(world.run(2, config).code, Some(0));
+    assert_eq!(world.log("stdout"), "theirs /bin/true\nours x\n");
+    assert_eq!(world.destroy(2), Ok(None));
+}
+
+#[test]
+fn labels_of_an_image_do_not_make_it_anothers() {
+    let mut world = world!();
+    let line = "LABEL drover.token=guessed drover.launch=00000000-0000-0000-0000-000000000009 \
+                drover.cores=shared com.hashicorp.nomad.alloc_id=theirs";
+    world.engine.image_with("labelled:1", line);
+    let config = of(command(&["/bin/sleep", "1000"]), "labelled:1");
+    world.start(1, config).unwrap();
+    let container = world.engine.containers()[0].clone();
+    let labels = world.engine.says(&[
+        "inspect",
+        "-f",
+        "{{index .Config.Labels \"drover.token\"}} {{index .Config.Labels \"com.hashicorp.nomad.alloc_id\"}} \
+         {{index .Config.Labels \"drover.cores\"}}",
+        &container,
+    ]);
+    assert!(!labels.contains("guessed"), "{labels}");
+    assert!(!labels.contains("theirs"), "{labels}");
+    assert!(labels.ends_with(" own"), "{labels}");
+    world.begin();
+    assert_eq!(world.recover(1), drover_core::input::Found::Running);
+    world.end(1);
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn names_that_are_none_are_refused_by_the_engine() {
+    let mut world = world!();
+    for (launch, name) in (1..).zip([
+        "../../etc/passwd",
+        "UPPER CASE",
+        "a:b:c",
+        "x@sha256:0",
+        "busybox:1 --privileged",
+        "http://user:pass@127.0.0.1:1/x",
+        "-v/:/host",
+    ]) {
+        let failure = world.start(launch, of(command(&["/bin/true"]), name));
+        assert!(failure.is_err(), "{name}");
+        assert_eq!(world.destroy(launch), Ok(None));
+    }
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn memory_that_is_shared_counts_as_the_tasks() {
+    let mut world = world!();
+    let mut config = sh("dd if=/dev/zero of=/dev/shm/x bs=1M count=200; exit 9");
+    config.memory_limit = 20 << 20;
+    let config = with(config, "shm_size", Value::Int(1 << 30));
+    let result = world.run(1, config);
+    assert_ne!(result.code, Some(0), "{result:?}");
+    let said = world.log("stderr");
+    assert!(!said.contains("200+0 records out"), "{said}");
+    assert_eq!(world.destroy(1), Ok(None));
+}
+
+#[test]
+fn fetched_image_goes_some_time_after_its_last_task() {
+    let mut world = world!();
+    world.settings.image_delay = Duration::from_millis(1);
+    world.begin();
+    let registry = Registry::start();
+    registry.put("web", "1", &world.engine.layer(), &["WHO=web"]);
+    let image = registry.image("web:1");
+    let is_there = |world: &World| {
+        let found = world.engine.docker(&["image", "inspect", &image]);
+        found.status.success()
+    };
+    // Two use it: it stays until the last of them is forgotten.
+    for launch in [1, 2] {
+        let config = of(command(&["/bin/sleep", "1000"]), &image);
+        world.start(launch, config).unwrap();
+    }
+    world.end(1);
+    world.forget(1);
+    world.turns(1000);
+    assert!(is_there(&world));
+    world.end(2);
+    world.forget(2);
+    world.until(|world| !is_there(world));
+    // What was there before is other people's.
+    assert_eq!(world.run(3, command(&["/bin/true"])).code, Some(0));
+    assert_eq!(world.destroy(3), Ok(None));
+    world.forget(3);
+    world.turns(1000);
+    assert!(
+        world
+            .engine
+            .docker(&["image", "inspect", IMAGE])
+            .status
+            .success()
+    );
+}
