@@ -18,10 +18,15 @@ mod engine;
 mod registry;
 mod support;
 
+use std::time::{Duration, Instant};
+
 use containers::agent;
 use registry::Registry;
 use serde_json::Value;
-use support::{Lone, until};
+use support::{Lone, TIMEOUT, until};
+
+/// How long a version may take: after a look that fails, the next one comes a minute later.
+const PATIENCE: Duration = TIMEOUT.saturating_mul(3);
 
 /// Registers a job whose task says which image it has, and stays. Nobody waits for its health, which would be a reason
 /// to look later.
@@ -56,15 +61,21 @@ fn run(lone: &Lone, image: &str, more: &str) {
 
 /// What the running allocation of the job says, once it is of this version.
 fn said(lone: &Lone, version: u64) -> String {
-    let id = lone
-        .agent
-        .wait_for("/v1/job/web/allocations", |all: &Value| {
-            let mut all = all.as_array()?.iter();
-            let runs = |it: &&Value| {
-                it["JobVersion"] == version && it["TaskStates"]["t"]["State"] == "running"
-            };
-            all.find(runs)?["ID"].as_str().map(str::to_owned)
-        });
+    let runs =
+        |it: &&Value| it["JobVersion"] == version && it["TaskStates"]["t"]["State"] == "running";
+    let end = Instant::now() + PATIENCE;
+    let id = loop {
+        let all = lone.agent.get("/v1/job/web/allocations");
+        let found = all.as_array().unwrap().iter().find(runs);
+        if let Some(id) = found.and_then(|it| it["ID"].as_str()) {
+            break id.to_owned();
+        }
+        if Instant::now() >= end {
+            let explained = lone.run(&["explain", "web"]);
+            panic!("version {version} never ran: {all:#}\n{explained:?}");
+        }
+        std::thread::yield_now();
+    };
     until(|| Some(lone.run(&["alloc", "logs", &id]).ok()).filter(|it| !it.is_empty()))
 }
 

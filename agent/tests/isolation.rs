@@ -23,14 +23,7 @@ plugin "exec" {
 /// An agent, if it can isolate tasks here.
 fn agent() -> Option<Lone> {
     let lone = Lone::configured(CONFIG);
-    let driver = lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
-        let driver = &nodes.get(0)?["Drivers"]["exec"];
-        (!driver.is_null()).then(|| driver.clone())
-    });
-    if driver["Healthy"] != true {
-        eprintln!("skipped: {driver}");
-        return None;
-    }
+    lone.isolating_node()?;
     Some(lone)
 }
 

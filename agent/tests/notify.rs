@@ -12,6 +12,7 @@ mod support;
 use std::fs;
 use std::time::Instant;
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
 use support::{Does, Lone, Server, TIMEOUT, request};
 
@@ -403,6 +404,12 @@ fn next_agent_tells_what_was_not_told_and_nothing_twice() {
 fn command_is_told_by_input_and_variables_alone() {
     let world = support::World::new();
     let (told, env) = (world.path("told"), world.path("env"));
+    // An agent that may dump nothing at all, as its unit may say, starts programs, too.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none).unwrap();
     let script = format!(
         "cat > {told}.new; env > {env}; cd /; ls -l /proc/self/fd > {env}.fds; \
          sleep 1000 & yes | head -c 10000000; mv {told}.new {told}",

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::{Program, TIMEOUT, World, free_addr, request};
 
 fn job(file: &Path) -> String {
@@ -103,8 +104,6 @@ fn written(world: &World, times: usize) {
 
 #[test]
 fn agent_dumps_no_core() {
-    let world = World::new();
-    let agent = agent(&world, &free_addr());
     let limit = |pid: u32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         let mut lines = limits.lines();
@@ -112,10 +111,32 @@ fn agent_dumps_no_core() {
         let mut words = line.unwrap().split_whitespace().map(str::to_owned);
         (words.next().unwrap(), words.next().unwrap())
     };
-    let (_, hard) = limit(std::process::id());
+    let of_agent = || {
+        let world = World::new();
+        limit(agent(&world, &free_addr()).pid())
+    };
+    let text = |soft: &str, hard: &str| (soft.to_owned(), hard.to_owned());
     // One byte: with none, the kernel would still start a program that takes dumps.
-    let never = if hard == "0" { "0" } else { "1" };
-    assert_eq!(limit(agent.pid()), (never.to_owned(), hard));
+    let (_, hard) = limit(std::process::id());
+    if hard != "0" {
+        assert_eq!(of_agent(), text("1", &hard));
+    }
+    let before = getrlimit(Resource::Core);
+    let at_most = |most| {
+        let (current, maximum) = (Some(0), Some(most));
+        setrlimit(Resource::Core, Rlimit { current, maximum })
+    };
+    at_most(0).unwrap();
+    // Not every root may raise it.
+    let may_raise = at_most(1).is_ok();
+    at_most(0).unwrap();
+    let expected = match may_raise {
+        true => text("1", "1"),
+        false => text("0", "0"),
+    };
+    assert_eq!(of_agent(), expected);
+    // Others of this process begin as before, where that can be.
+    let _ = setrlimit(Resource::Core, before);
 }
 
 #[test]

@@ -181,6 +181,12 @@ fn no_job_of_its_own_begins_or_grows_on_a_node_of_a_cluster() {
     assert!(world.refuses(register(job("new", 1))));
     assert!(world.refuses(register(job("web", 1))));
     assert!(world.refuses(register(parameterized("batch"))));
+    // A job that is registered begins, whatever it says of itself.
+    let stopped = Job {
+        stop: true,
+        ..job("new", 1)
+    };
+    assert!(world.refuses(register(stopped)));
     assert!(world.refuses(scale(4)));
     assert!(world.refuses(RevertJob {
         job: key("web"),

@@ -14,6 +14,17 @@ const NEVER: u64 = 1;
 /// The kernel refuses, which it has no reason to.
 pub fn forbid() -> Result<(), Errno> {
     let maximum = getrlimit(Resource::Core).maximum;
-    let current = Some(maximum.map_or(NEVER, |maximum| NEVER.min(maximum)));
-    setrlimit(Resource::Core, Rlimit { current, maximum })
+    let wanted = Rlimit {
+        current: Some(NEVER),
+        // One byte is a hard limit of none as well: no dump fits.
+        maximum: maximum.map(|maximum| maximum.max(NEVER)),
+    };
+    match setrlimit(Resource::Core, wanted) {
+        // Only root may raise it, and not each.
+        Err(Errno::PERM) => {
+            let current = maximum;
+            setrlimit(Resource::Core, Rlimit { current, maximum })
+        }
+        set => set,
+    }
 }

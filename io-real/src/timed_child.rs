@@ -51,18 +51,18 @@ impl TimedChild {
     /// Waits until it is over (true), or says something (false).
     ///
     /// # Errors
-    /// Neither comes in time.
+    /// Neither comes in time, or it is not over when the time is.
     pub(crate) fn is_over_or_says(&self, printed: &File, deadline: Instant) -> io::Result<bool> {
         let pidfd = PollFd::new(&self.pidfd, PollFlags::IN);
         let mut both = [pidfd, PollFd::new(printed, PollFlags::IN)];
         wait(&mut both, deadline)?;
-        Ok(!both[0].revents().is_empty())
+        in_time(!both[0].revents().is_empty(), deadline)
     }
 
     /// The same, where it has several outputs that it may say something on.
     ///
     /// # Errors
-    /// Neither comes in time.
+    /// Neither comes in time, or it is not over when the time is.
     pub(crate) fn is_over_or_one_says(
         &self,
         printed: &[&File],
@@ -71,7 +71,8 @@ impl TimedChild {
         let mut all = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
         all.extend(printed.iter().map(|one| PollFd::new(*one, PollFlags::IN)));
         wait(&mut all, deadline)?;
-        Ok(all.first().is_some_and(|it| !it.revents().is_empty()))
+        let is_over = all.first().is_some_and(|it| !it.revents().is_empty());
+        in_time(is_over, deadline)
     }
 
     /// Waits until it is over.
@@ -101,6 +102,15 @@ impl Drop for TimedChild {
         if self.until_over(Instant::now() + LAST).is_ok() {
             let _ = self.child.wait();
         }
+    }
+}
+
+/// One that is not over at its deadline is late, however much it says: of whoever never pauses something is always
+/// ready.
+fn in_time(is_over: bool, deadline: Instant) -> io::Result<bool> {
+    match is_over || Instant::now() < deadline {
+        true => Ok(is_over),
+        false => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 

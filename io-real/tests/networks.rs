@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -368,14 +368,20 @@ fn rules_that_lead_nowhere_are_told_and_can_be_removed() {
     networks.remove(alloc, None).unwrap();
 }
 
-/// Which of these addresses, in this order, the allocation's packets reach first: all of them are this thread's own.
-fn reached_first(networks: &Networks, alloc: AllocId, addresses: &[Ipv4Addr]) -> Vec<u8> {
+/// Which of these addresses, in this order, the allocation's packets for a port reach first: all of them are this
+/// thread's own.
+fn reached_first(
+    networks: &Networks,
+    alloc: AllocId,
+    addresses: &[Ipv4Addr],
+    port: u16,
+) -> Vec<u8> {
     let own = TaskNetwork {
         own: true,
         ..TaskNetwork::default()
     };
     let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-    let here = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let here = UdpSocket::bind(("0.0.0.0", port)).unwrap();
     let patience = Some(Duration::from_millis(100));
     here.set_read_timeout(patience).unwrap();
     let port = here.local_addr().unwrap().port();
@@ -396,6 +402,18 @@ fn reached_first(networks: &Networks, alloc: AllocId, addresses: &[Ipv4Addr]) ->
             Err(_) => assert!(start.elapsed() < TIMEOUT, "nothing arrives"),
         }
     }
+}
+
+/// Whether the allocation connects to an address of this thread's own.
+fn connects(networks: &Networks, alloc: AllocId, to: SocketAddrV4) -> bool {
+    let own = TaskNetwork {
+        own: true,
+        ..TaskNetwork::default()
+    };
+    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
+    let _here = TcpListener::bind(to).unwrap();
+    let connect = || TcpStream::connect_timeout(&to.into(), Duration::from_millis(500));
+    entrance.run(connect).is_ok()
 }
 
 #[test]
@@ -420,12 +438,15 @@ fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
         let known = [(alloc, work.address.unwrap(), work.ports.clone())];
         until(|| networks.resume(known.clone()).is_ok());
         networks.build(alloc, &work).unwrap();
-        assert_eq!(
-            reached_first(&networks, alloc, &both[1..]),
-            both[1].octets()
-        );
+        let reached =
+            |addresses: &[Ipv4Addr], port| reached_first(&networks, alloc, addresses, port);
+        assert_eq!(reached(&both[1..], 0), both[1].octets());
         let first = both[usize::from(!allow_metadata)];
-        assert_eq!(reached_first(&networks, alloc, &both), first.octets());
+        assert_eq!(reached(&both, 0), first.octets());
+        // Where it is a name server too, names are asked there all the same.
+        assert_eq!(reached(&both, 53), both[0].octets());
+        let connects = |port| connects(&networks, alloc, SocketAddrV4::new(both[0], port));
+        assert_eq!((connects(53), connects(80)), (true, allow_metadata));
     }
     world.networks.remove(alloc, None).unwrap();
 }

@@ -8,9 +8,11 @@ use common::groups::{Groups, SOON};
 use common::{Rig, Task, fifo, finish, handle, outcome, receive, wait_readable};
 use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
+use rustix::fs::{FlockOperation, flock};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 fn within(group: &Group, mut task: Task) -> Task {
     task.procs.clone_from(&group.procs);
@@ -356,4 +358,70 @@ fn cgroup_of_other_user_is_ignored() {
         Ok(found) => assert!(found.unwrap().is_none()),
         Err(_) => eprintln!("skipped: cannot become another user"),
     }
+}
+
+/// Where the parent of these groups may be.
+fn dirs_of(groups: &Groups) -> Vec<PathBuf> {
+    let trees = ["cpuset", "", "cpu", "memory", "pids", "unified"];
+    let dirs = trees.map(|tree| Path::new("/sys/fs/cgroup").join(tree).join(&groups.parent));
+    dirs.into_iter().filter(|dir| dir.is_dir()).collect()
+}
+
+#[test]
+fn nobody_else_can_lock_the_groups() {
+    let Some(groups) = Groups::new("closed") else {
+        return;
+    };
+    let dirs = dirs_of(&groups);
+    assert!(!dirs.is_empty());
+    for dir in &dirs {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // As it does for what an earlier agent made.
+    Cgroups::detect(&groups.parent).unwrap().unwrap();
+    let opened = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)?;
+        Ok(dirs.into_iter().find(|dir| fs::File::open(dir).is_ok()))
+    });
+    match opened.join().unwrap() {
+        Ok(opened) => assert_eq!(opened, None),
+        Err::<_, rustix::io::Errno>(_) => eprintln!("skipped: cannot become another user"),
+    }
+}
+
+#[test]
+fn lock_that_is_kept_for_ever_stops_no_task() {
+    let Some(groups) = with_two_cores("locked") else {
+        return;
+    };
+    let kept: Vec<fs::File> = dirs_of(&groups)
+        .iter()
+        .map(|dir| {
+            let dir = fs::File::open(dir).unwrap();
+            flock(&dir, FlockOperation::LockExclusive).unwrap();
+            dir
+        })
+        .collect();
+    groups.create("any.task", &Limits::default());
+    groups.groups.share_cores().unwrap();
+    drop(kept);
+}
+
+#[test]
+fn cores_that_were_set_aside_by_half_are_given_back() {
+    let Some(groups) = with_two_cores("half") else {
+        return;
+    };
+    let shared = || groups.groups.shared_cores().unwrap().unwrap();
+    let before = shared();
+    // As an agent leaves it that dies in the middle: it has no cores yet.
+    for dir in dirs_of(&groups) {
+        fs::create_dir(dir.join("half")).unwrap();
+    }
+    groups.groups.share_cores().unwrap();
+    groups.groups.give_back("half").unwrap();
+    assert_eq!(groups.groups.list().unwrap(), [""; 0]);
+    assert_eq!(shared(), before);
+    groups.groups.give_back("half").unwrap();
 }

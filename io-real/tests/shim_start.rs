@@ -7,10 +7,10 @@ mod common;
 use common::{Rig, Task, c, fifo, finish, handle, is_root, receive, wait_readable};
 use drover_io_real::shim::record::State;
 use drover_io_real::shim::{Live, Recovered, StartError, Step};
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, pidfd_send_signal, setrlimit};
 use std::fs;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 fn refused(result: Result<Live, StartError>) -> (Step, i32, Option<String>) {
@@ -169,9 +169,39 @@ fn shim_runs_from_memory_that_nobody_can_write() {
 }
 
 #[test]
+fn image_that_a_task_keeps_open_to_write_stops_no_start() {
+    let rig = Rig::new();
+    if let Some(why) = rig.home.remark() {
+        return eprintln!("skipped: {why}");
+    }
+    let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
+    let shim = live.hello().unwrap().shim.pid;
+    let image = fs::File::open(format!("/proc/{shim}/exe")).unwrap();
+    live.kill().unwrap();
+    assert!(wait_readable(&live));
+    // While it runs, the kernel refuses that; and whoever is not root may not write.
+    let again = format!("/proc/self/fd/{}", image.as_raw_fd());
+    let Ok(kept) = fs::File::options().write(true).open(again) else {
+        return eprintln!("skipped: the image cannot be opened to write");
+    };
+    assert_eq!(rig.run(&Task::sh(2, "exit 3")).code, Some(3));
+    // The other copy is one that nobody can write, too.
+    let live = rig.start(&Task::sh(3, "exec sleep 1000")).unwrap();
+    let exe = format!("/proc/{}/exe", live.hello().unwrap().shim.pid);
+    let link = fs::read_link(&exe).unwrap();
+    assert!(link.to_str().unwrap().starts_with("/memfd:"), "{link:?}");
+    assert_ne!(
+        fs::metadata(&exe).unwrap().ino(),
+        image.metadata().unwrap().ino()
+    );
+    drop(kept);
+    live.kill().unwrap();
+    assert!(wait_readable(&live));
+}
+
+#[test]
 fn shim_dumps_no_core_and_task_may_ask_for_one() {
     let rig = Rig::new();
-    let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
     let of = |pid: i32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         let line = limits
@@ -184,14 +214,37 @@ fn shim_dumps_no_core_and_task_may_ask_for_one() {
             .collect();
         (words[0].clone(), words[1].clone())
     };
-    let (_, hard) = of(std::process::id().cast_signed());
-    let record = live.hello().unwrap();
+    let begun = |launch| {
+        let live = rig.start(&Task::sh(launch, "exec sleep 1000")).unwrap();
+        let record = live.hello().unwrap();
+        let found = [record.shim.pid, record.task.pid].map(of);
+        live.kill().unwrap();
+        assert!(wait_readable(&live));
+        found
+    };
+    let pairs =
+        |pairs: [(&str, &str); 2]| pairs.map(|(soft, hard)| (soft.to_owned(), hard.to_owned()));
     // One byte: with none, the kernel would still start a program that takes dumps.
-    let never = if hard == "0" { "0" } else { "1" };
-    assert_eq!(of(record.shim.pid), (never.to_owned(), hard.clone()));
-    assert_eq!(of(record.task.pid), ("0".to_owned(), hard));
-    live.kill().unwrap();
-    assert!(wait_readable(&live));
+    let (_, hard) = of(std::process::id().cast_signed());
+    if hard != "0" {
+        assert_eq!(begun(1), pairs([("1", &hard), ("0", &hard)]));
+    }
+    let before = getrlimit(Resource::Core);
+    let at_most = |most| {
+        let (current, maximum) = (Some(0), Some(most));
+        setrlimit(Resource::Core, Rlimit { current, maximum })
+    };
+    at_most(0).unwrap();
+    // Not every root may raise it.
+    let may_raise = at_most(1).is_ok();
+    at_most(0).unwrap();
+    let expected = match may_raise {
+        true => pairs([("1", "1"), ("0", "1")]),
+        false => pairs([("0", "0"), ("0", "0")]),
+    };
+    assert_eq!(begun(2), expected);
+    // Others of this process begin as before, where that can be.
+    let _ = setrlimit(Resource::Core, before);
 }
 
 #[test]

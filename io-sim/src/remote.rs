@@ -1,6 +1,6 @@
 //! Other nodes: allocations there that jobs of this one replace, and what becomes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::ids::AllocId;
 use drover_core::model::alloc::ClientStatus;
@@ -18,7 +18,11 @@ const FIRST: u128 = 0xe000_0000_0000_4000_8000_0000_0000_0000;
 
 /// Allocations of other nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Remotes(BTreeMap<AllocId, RemoteAlloc>);
+pub struct Remotes {
+    allocs: BTreeMap<AllocId, RemoteAlloc>,
+    /// Of which servers said that they are over.
+    said_over: BTreeSet<AllocId>,
+}
 
 /// One of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,12 +39,17 @@ pub struct RemoteAlloc {
 impl Remotes {
     /// What is known of one.
     pub fn get(&self, id: AllocId) -> RemoteAlloc {
-        self.0.get(&id).copied().unwrap_or_default()
+        self.allocs.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Whether servers said of one of theirs that it is over.
+    pub(crate) fn was_said_over(&self, id: AllocId) -> bool {
+        self.said_over.contains(&id)
     }
 
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.allocs.is_empty()
     }
 
     /// A job ran on another node until now: each of its copies replaces an allocation there.
@@ -49,9 +58,9 @@ impl Remotes {
         for group in &job.task_groups {
             let count = u32::try_from(group.count.unwrap_or(1)).unwrap_or(0);
             for index in 0..count {
-                let number = u128::try_from(self.0.len()).unwrap_or(0);
+                let number = u128::try_from(self.allocs.len()).unwrap_or(0);
                 let alloc = AllocId(FIRST + number);
-                self.0.insert(alloc, RemoteAlloc::default());
+                self.allocs.insert(alloc, RemoteAlloc::default());
                 takeovers.push(Takeover {
                     group: group.name.as_str().into(),
                     index,
@@ -93,7 +102,7 @@ impl World {
         let forgets = self.fires(Fault::ForgetfulNode, entity);
         let old = self.fires(Fault::OldNews, entity);
         let ends = self.converging || self.choices.below(3, Point::RemoteEnds, entity) == 0;
-        let remote = self.remotes.0.entry(of).or_default();
+        let remote = self.remotes.allocs.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
             return Ok(Some(Remote::Unknown));
@@ -119,7 +128,10 @@ impl World {
         };
         Ok(match servers.alloc(of).and_then(Alloc::now) {
             None => Remote::Unknown,
-            Some(placed) if is_over(placed.client_status) => Remote::Ended,
+            Some(placed) if is_over(placed.client_status) => {
+                self.remotes.said_over.insert(of);
+                Remote::Ended
+            }
             Some(_) => Remote::Runs {
                 index: servers.index(),
             },
@@ -161,7 +173,7 @@ impl World {
             return Err(Failure::recoverable("the connection broke"));
         }
         let forgets = self.fires(Fault::ForgetfulNode, entity);
-        let remote = self.remotes.0.entry(of).or_default();
+        let remote = self.remotes.allocs.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
             return Ok(Some(Remote::Unknown));

@@ -21,6 +21,7 @@ const TEXTS: &[&str] = &[
     "00c0ffee00c0ffee",
     "00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee",
     "service",
+    "2001:db8::17",
 ];
 
 /// Numbers of more than three digits are hidden where secrets are, so they are large.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 use drover_core::text::quote;
+use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -56,10 +57,14 @@ impl Member {
 async fn leaders(cx: &Context, members: &[Member]) -> (BTreeSet<String>, Vec<String>) {
     let there = members.iter().filter(|one| one.status != LEFT);
     let regions: BTreeSet<&str> = there.map(|one| one.tag("region")).collect();
-    let (mut leaders, mut unknown) = (BTreeSet::new(), Vec::new());
-    for region in regions {
+    // At once: one of which nobody answers keeps no other waiting.
+    let answers = regions.into_iter().map(async |region| {
         let of_region = [("region", region)];
         let answer: Result<String, Failure> = cx.client.get("/v1/status/leader", &of_region).await;
+        (region, answer)
+    });
+    let (mut leaders, mut unknown) = (BTreeSet::new(), Vec::new());
+    for (region, answer) in join_all(answers).await {
         match answer {
             Ok(leader) => drop(leaders.insert(leader)),
             Err(why) => unknown.push(format!("region {}: {}", quote(region), why.message)),

@@ -8,12 +8,13 @@ use drover_rpc::types::status::{
     ServerMember, ServerMembers, StatusLeader, StatusMembers, StatusPeers,
 };
 use futures::future::BoxFuture;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::Cluster;
 use crate::http::{Member, Members, NotTold, StatusQuestion, StatusServers};
 
-/// How long each answer may take: somebody waits. Servers that have no leader look for one for 5 s before they say so.
+/// How long each answer may take, with the wait for a turn: somebody waits. Servers that have no leader look for one for
+/// 5 s before they say so.
 const WITHIN: Duration = Duration::from_secs(8);
 
 /// How many are asked at once. Who asks may need no token, and keeps the node's own calls from nothing.
@@ -58,11 +59,13 @@ impl Cluster {
     }
 
     async fn status<R: Request>(&self, request: R) -> Result<R::Reply, NotTold> {
-        let Ok(_turn) = timeout(WITHIN, self.0.status.acquire()).await else {
+        let deadline = Instant::now() + WITHIN;
+        let Ok(_turn) = timeout_at(deadline, self.0.status.acquire()).await else {
             let words = "too many ask this node who its servers are: try again, or ask a server";
             return Err(NotTold::Failed(words.to_owned()));
         };
-        let answered = self.0.client.call_for_others(&request, WITHIN).await;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answered = self.0.client.call_for_others(&request, left).await;
         answered.map_err(|error| refused(&error))
     }
 }

@@ -40,6 +40,9 @@ use drover_io_real::plugins::PluginConfig;
 
 use super::literal::{Fields, of_map};
 
+/// The driver's name in a warning.
+const NAME: &str = "plugin.docker";
+
 /// What Nomad has and what has no effect here: there are no such containers, or there is nothing to be tried again.
 const WITHOUT_EFFECT: &[&str] = &[
     "infra_image",
@@ -60,6 +63,8 @@ pub struct DockerConfig {
     pub policy: DockerPolicy,
     /// Which engine makes them, and how.
     pub settings: DockerSettings,
+    /// What is given and has no effect here.
+    pub(super) ignored: Vec<String>,
 }
 
 impl Default for DockerConfig {
@@ -68,6 +73,7 @@ impl Default for DockerConfig {
             enabled: true,
             policy: DockerPolicy::default(),
             settings: DockerSettings::default(),
+            ignored: Vec::new(),
         };
         report(&mut config);
         config
@@ -100,7 +106,10 @@ pub(super) fn config(plugin: PluginConfig) -> Result<DockerConfig, String> {
         config.policy.allow_devices = patterns(devices)?;
     }
     settings(&mut given, &mut config)?;
-    given.ignore(WITHOUT_EFFECT);
+    let names = given.ignore(WITHOUT_EFFECT).into_iter();
+    config
+        .ignored
+        .extend(names.map(|name| format!("{NAME}.{name}")));
     given.nothing_else("config")?;
     report(&mut config);
     Ok(config)
@@ -154,7 +163,10 @@ fn patterns(devices: Vec<String>) -> Result<Vec<String>, String> {
 
 fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String> {
     let DockerConfig {
-        policy, settings, ..
+        policy,
+        settings,
+        ignored,
+        ..
     } = config;
     if let Some(endpoint) = given.text("endpoint")?.filter(|it| !it.is_empty()) {
         settings.socket = socket_path(&endpoint)?;
@@ -171,7 +183,7 @@ fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String>
             settings.image_delay = duration(delay);
         }
         if let Some(dangling) = gc.block("dangling_containers")? {
-            dangling_containers(dangling)?;
+            ignored.extend(dangling_containers(dangling)?);
         }
         gc.nothing_else("gc")?;
     }
@@ -219,16 +231,15 @@ fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String>
 }
 
 /// What is lost is found by the agent's records when it starts, and removed then: nothing is looked for by labels, which
-/// may be others'. What would change something is refused, so that nobody relies on it.
-fn dangling_containers(mut given: Fields) -> Result<(), String> {
+/// may be others'. What would keep a container is refused, so that nobody relies on it; when it is looked for has no
+/// effect, and is named.
+fn dangling_containers(mut given: Fields) -> Result<Vec<String>, String> {
     let is_enabled = given.flag("enabled")?.unwrap_or(true);
     let is_dry_run = given.flag("dry_run")?.unwrap_or(false);
+    let mut ignored = Vec::new();
     for name in ["period", "creation_grace"] {
-        if let Some(span) = given.span(name)? {
-            return Err(format!(
-                "gc.dangling_containers.{name}: leave {span} out: containers that an agent lost are removed by the next \
-                 one at its start, and never looked for again"
-            ));
+        if given.span(name)?.is_some() {
+            ignored.push(format!("{NAME}.gc.dangling_containers.{name}"));
         }
     }
     if !is_enabled || is_dry_run {
@@ -238,7 +249,8 @@ fn dangling_containers(mut given: Fields) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    given.nothing_else("gc.dangling_containers")
+    given.nothing_else("gc.dangling_containers")?;
+    Ok(ignored)
 }
 
 /// What of this jobs may ask for in constraints.
@@ -342,6 +354,26 @@ mod tests {
     }
 
     #[test]
+    fn what_only_nomad_has_of_containers_has_no_effect_and_is_named() {
+        let dangling = "dangling_containers {\n enabled = true\n dry_run = false\n period = \"5m\"\n creation_grace \
+                        = \"5m\"\n}";
+        let inner = format!("infra_image = \"pause\"\ngc {{\n {dangling}\n}}");
+        let text = format!("plugin \"docker\" {{\nconfig {{\n{inner}\n}}\n}}");
+        assert_eq!(
+            parse(&text).unwrap().ignored,
+            [
+                "plugin.docker.gc.dangling_containers.creation_grace",
+                "plugin.docker.gc.dangling_containers.period",
+                "plugin.docker.infra_image",
+            ]
+        );
+        assert_eq!(
+            docker("gc {\n dangling_containers {}\n}").unwrap().ignored,
+            [""; 0]
+        );
+    }
+
+    #[test]
     fn invalid_setting_error_names_valid_form() {
         for (inner, expected) in [
             ("endpoint = \"tcp://127.0.0.1:2375\"", "a Unix socket"),
@@ -361,12 +393,8 @@ mod tests {
                 "leave the block out",
             ),
             (
-                "gc {\n dangling_containers {\n period = \"5m\"\n }\n}",
-                "gc.dangling_containers.period: leave",
-            ),
-            (
-                "gc {\n dangling_containers {\n creation_grace = \"1m\"\n }\n}",
-                "gc.dangling_containers.creation_grace: leave",
+                "gc {\n dangling_containers {\n period = \"often\"\n }\n}",
+                "a duration such as 3m",
             ),
             ("pids_limit = -1", "no number of processes"),
             ("pull_activity_timeout = \"1s\"", "at least"),

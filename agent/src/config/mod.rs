@@ -188,6 +188,7 @@ impl FileConfig {
         if let Some(at) = plugins.iter().position(|it| it.file == DOCKER) {
             self.docker = docker::config(plugins.remove(at))
                 .map_err(|why| format!("plugin {}: {why}", quote(DOCKER)))?;
+            self.ignored.append(&mut self.docker.ignored);
         }
         if let Some(parts) = self.client.chroot.take() {
             self.exec.settings.parts = parts;

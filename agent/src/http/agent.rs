@@ -171,7 +171,7 @@ fn condition(asked: &[&str], trouble: Option<String>, servers: &Servers) -> (boo
 
 pub(super) async fn members(State(api): State<Api>, params: Params, headers: HeaderMap) -> Answer {
     if let Servers::Of(known) = Servers::of(&api).await? {
-        let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+        let (servers, question) = status_servers::ask(&api, &params, &headers, &known).await?;
         return answer::json(&params, &servers.members(question).await?);
     }
     let node = api.agent_handle.ask(|view| view.node().clone()).await?;
@@ -188,7 +188,7 @@ pub(super) async fn leader(State(api): State<Api>, params: Params, headers: Head
     match Servers::of(&api).await? {
         Servers::Itself => answer::json(&params, &api.settings.http_addr),
         Servers::Of(known) => {
-            let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+            let (servers, question) = status_servers::ask(&api, &params, &headers, &known).await?;
             answer::json(&params, &servers.leader(question).await?)
         }
     }
@@ -198,7 +198,7 @@ pub(super) async fn peers(State(api): State<Api>, params: Params, headers: Heade
     match Servers::of(&api).await? {
         Servers::Itself => answer::json(&params, &[&api.settings.http_addr]),
         Servers::Of(known) => {
-            let (servers, question) = status_servers::ask(&api, &params, &headers, &known)?;
+            let (servers, question) = status_servers::ask(&api, &params, &headers, &known).await?;
             answer::json(&params, &servers.peers(question).await?)
         }
     }

@@ -102,7 +102,7 @@ pub struct Member {
 ///
 /// # Errors
 /// The agent has no way to them.
-pub(super) fn ask<'a>(
+pub(super) async fn ask<'a>(
     api: &'a Api,
     params: &Params,
     headers: &HeaderMap,
@@ -110,9 +110,15 @@ pub(super) fn ask<'a>(
 ) -> Result<(&'a dyn StatusServers, StatusQuestion), ApiError> {
     let servers = api.settings.status_servers.as_deref();
     let servers = servers.ok_or_else(|| of_servers(known))?;
+    let sender = match params.principal.is_unlimited() {
+        // Who needs no token here may still show one, be it of this node alone: servers are shown none of which nobody
+        // says whose it is.
+        true => api.sender(headers).await.unwrap_or_default(),
+        false => params.principal.clone(),
+    };
     let question = StatusQuestion {
         region: params.non_empty("region").map(str::to_owned),
-        token: token_for_servers(&params.principal, headers),
+        token: token_for_servers(&sender, headers),
         stale: matches!(params.get("stale"), Some("" | "true")),
     };
     Ok((servers, question))

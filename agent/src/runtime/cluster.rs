@@ -53,12 +53,13 @@ pub(super) fn calls(
     Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)
 }
 
-/// Reaches the API of other nodes over TLS, if it is known whom to believe.
+/// Reaches the API of other nodes over TLS, if there are any and it is known whom to believe.
 ///
 /// # Errors
 /// The node's region cannot be a part of their names.
 pub(super) fn to_nodes(settings: &Settings) -> Result<Option<Arc<dyn Connect>>, String> {
-    let Some(tls) = settings.tls.nodes() else {
+    let joins = !settings.file.client.node.servers.is_empty();
+    let Some(tls) = settings.tls.nodes().filter(|_| joins) else {
         return Ok(None);
     };
     let to_nodes = ToNodes::new(Arc::new(Tcp), &region(settings), tls)?;

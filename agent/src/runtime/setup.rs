@@ -80,6 +80,10 @@ const NO_QUOTAS: &str = "client: disk_quota is on, and the file system of the da
                          project quotas: mount it with prjquota (ext4: after tune2fs -O quota,project \
                          -Q prjquota), or turn disk_quota off";
 
+/// What is wrong where the kernel does not take the limit of core dumps.
+const NO_LIMIT_OF_DUMPS: &str = "forbid dumps of the agent's memory, which holds secrets, by its limit RLIMIT_CORE \
+                                 (let the agent call prlimit64: a filter of system calls may stand in its way)";
+
 /// What whoever wants to run a program beside a task is told where nobody may.
 const NO_REMOTE_EXEC: &str = "no program runs beside tasks of this node: its agent's configuration has client { \
                               disable_remote_exec = true }";
@@ -167,12 +171,13 @@ impl From<StoreError> for SetupError {
 /// Starts an agent. It finds again what it ran before.
 ///
 /// # Errors
-/// See [`SetupError`]; nothing was started or changed then.
+/// See [`SetupError`]; there is no agent then, and tasks that it knows run on. What is wrong with host volumes and with
+/// the region is said before anything is opened or changed.
 pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     memory::share_heaps();
-    core_dumps::forbid()
-        .map_err(|error| SetupError::Io("forbid dumps of the agent's memory", error.into()))?;
+    core_dumps::forbid().map_err(|error| SetupError::Io(NO_LIMIT_OF_DUMPS, error.into()))?;
     check_directories(&settings.file.client.node.host_volumes).map_err(SetupError::Config)?;
+    let to_nodes = cluster::to_nodes(settings).map_err(SetupError::Config)?;
     let data_dir = DataDir::open(&settings.data_dir)?;
     let root = RootKey::find(
         settings.file.agent.root_key_file.as_deref(),
@@ -205,7 +210,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let open_files = open_files::raise()
         .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
     let reserved = &settings.file.client.node.reserved.cores;
-    let cgroups = cgroups(&data_dir, reserved)
+    let cgroups = cgroups(&data_dir, reserved, &mut remarks)
         .map_err(|error| SetupError::Io("use control groups", error))?;
     let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
     let cgroups = cgroups.map(|groups| groups.with_most_processes(Some(most).filter(|it| *it > 0)));
@@ -375,10 +380,6 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let status_servers = status_servers.map(|servers| Arc::new(servers) as Arc<dyn StatusServers>);
     let of_disks = servers.clone();
     let of_disks = of_disks.map(|servers| Arc::new(servers) as Arc<dyn KnowAllocs>);
-    let to_nodes = match &of_disks {
-        Some(_) => cluster::to_nodes(settings).map_err(SetupError::Config)?,
-        None => None,
-    };
     let migration = Migration::new(dirs.clone(), Limits::default(), transfers.clone())
         .in_cluster(of_disks, to_nodes);
     let of_tasks = servers.clone();
@@ -491,11 +492,20 @@ fn issuer(data_dir: &DataDir) -> io::Result<Issuer> {
 
 /// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
 /// say whose they are.
-fn cgroups(data_dir: &DataDir, reserved: &BTreeSet<u32>) -> io::Result<Option<Cgroups>> {
+fn cgroups(
+    data_dir: &DataDir,
+    reserved: &BTreeSet<u32>,
+    remarks: &mut Vec<String>,
+) -> io::Result<Option<Cgroups>> {
     let found = Cgroups::detect(CGROUP_PARENT)?.map(|groups| groups.reserving(reserved));
-    if let Some(groups) = &found {
-        // An agent that died may have left what nobody uses any more.
-        groups.share_cores()?;
+    // An agent that died may have left what nobody uses any more.
+    if let Some(groups) = &found
+        && let Err(error) = groups.share_cores()
+    {
+        remarks.push(format!(
+            "cannot share the cores that nobody has for itself any more; tasks may have fewer until some start or \
+             end: {error}"
+        ));
     }
     let mark = data_dir.mark()?;
     // A mark that cannot be read again as it was would name another directory.

@@ -48,6 +48,20 @@ impl Lone {
         self.start(args).end()
     }
 
+    /// Its node, when it found out whether it can isolate tasks; none, and a line that says why, if it cannot.
+    pub fn isolating_node(&self) -> Option<Value> {
+        let node = self.agent.wait_for("/v1/nodes?resources=true", |nodes| {
+            let node = nodes.get(0)?;
+            (!node["Drivers"]["exec"].is_null()).then(|| node.clone())
+        });
+        let driver = &node["Drivers"]["exec"];
+        if driver["Healthy"] != true {
+            eprintln!("skipped: {driver}");
+            return None;
+        }
+        Some(node)
+    }
+
     /// Purges a job that is over, and waits until nothing is left of what ran.
     pub fn purge(&self, job: &str) {
         let purged = self.agent.delete(&format!("/v1/job/{job}?purge=true"));

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Whoever asks is known by the address of its allocation, and is told of its own namespace alone: for everybody else a
-//! name that is there is not. The instances are those that are registered ([`super::services`]), in the order of
+//! name that is there is not. A task that may forge packets (`net_raw`) can ask as a neighbour and get its answer.
+//! The instances are those that are registered ([`super::services`]), in the order of
 //! allocations, without those that have a check which does not pass. A name all of whose instances fail is there, and
 //! leads nowhere.
 

@@ -282,7 +282,7 @@ impl Rollback {
         let mut earlier = record.versions.iter().rev();
         match earlier.find(|job| job.stable) {
             None => Rollback::NothingStable,
-            Some(stable) if same_specification(stable, &record.job) => {
+            Some(stable) if same_specification(&record.as_it_ran(stable), &record.job) => {
                 Rollback::SameAs(stable.version)
             }
             Some(stable) => Rollback::To(stable.clone()),

@@ -1,10 +1,13 @@
 //! What is remembered of the image of a task that follows its tag, as a part of its job's record.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{GroupName, TaskName};
 use crate::model::job::Job;
 use crate::model::task::Task;
+use crate::store::record::JobRecord;
 
 /// Which task of a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,4 +91,43 @@ impl Look {
             Look::Never | Look::Unchanged | Look::Updated => false,
         }
     }
+}
+
+impl JobRecord {
+    /// A version of the job, as it would come back. Where it names no digest and the latest version does, it gets the
+    /// one that its copies had: its tag means another by now.
+    pub fn as_it_ran(&self, version: &Arc<Job>) -> Arc<Job> {
+        with_digests(version, |key, task| {
+            if task.image_update.is_none() || !task.image_digest.is_empty() {
+                return Some(task.image_digest.clone());
+            }
+            let latest = key.of(&self.job)?;
+            let record = self.images.get(key)?;
+            let is_known = Some(record.image.as_str()) == task.image();
+            let moved = !latest.image_digest.is_empty();
+            (is_known && moved).then(|| record.ran.clone())
+        })
+    }
+}
+
+/// A job whose images have these digests; none where there is none.
+pub(crate) fn with_digests(
+    job: &Arc<Job>,
+    digest: impl Fn(&JobTask, &Task) -> Option<String>,
+) -> Arc<Job> {
+    let wanted = tasks_of(job).map(|(key, task)| {
+        let digest = digest(&key, task).unwrap_or_default();
+        (digest != task.image_digest).then_some((key, digest))
+    });
+    let changes: Vec<_> = wanted.flatten().collect();
+    if changes.is_empty() {
+        return job.clone();
+    }
+    let mut job = Job::clone(job);
+    for (key, digest) in changes {
+        if let Some(task) = key.of_mut(&mut job) {
+            task.image_digest = digest;
+        }
+    }
+    Arc::new(job)
 }

@@ -8,7 +8,16 @@ const NEVER: u64 = 1;
 
 /// Lets the kernel write no dump of this process: it holds a task's environment.
 pub fn forbid() {
-    set(NEVER);
+    let maximum = getrlimit(Resource::Core).maximum;
+    let wanted = Rlimit {
+        current: Some(NEVER),
+        // One byte is a hard limit of none as well: no dump fits.
+        maximum: maximum.map(|maximum| maximum.max(NEVER)),
+    };
+    // Only root may raise a hard limit of none, and not each.
+    if setrlimit(Resource::Core, wanted).is_err() {
+        set(NEVER);
+    }
 }
 
 /// What a task begins with: no dumps, and the right to ask for them up to the hard limit, which is the agent's.

@@ -7,18 +7,22 @@
 //! What is left is found anew from the groups themselves at each change, so that an agent that dies
 //! in the middle, and another one that uses the same parent, leave nothing wrong for longer than
 //! until the next change. The kernel accepts each step: what is shared shrinks before a task gets
-//! cores of it, and grows after their group is gone; no task ever changes its group.
+//! cores of it, and grows after their group is gone; no task ever changes its group. So no change
+//! waits for long for whoever else makes one: see [`CoreSets::lock`].
 //!
 //! A container is in groups of its engine's. Its own cores are those of a group of its name, in which
 //! nobody is ([`CoreSets::set_aside`]); what it shares with others is told ([`CoreSets::changes`]).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, XattrFlags, flock, lgetxattr, lsetxattr};
+use rustix::io::Errno;
 use tokio::sync::watch;
 
 use super::end::absent_is_fine;
@@ -33,6 +37,10 @@ const OWN: &str = "user.drover.cores";
 /// Longer lists are none of ours.
 const LONGEST: usize = 4096;
 
+/// How long a change waits for another program's, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// The sets of processors below a parent.
 #[derive(Clone, Debug)]
 pub(super) struct CoreSets {
@@ -42,6 +50,8 @@ pub(super) struct CoreSets {
     usable: Option<BTreeSet<u32>>,
     /// What is shared, as far as changes were made here.
     changes: Arc<watch::Sender<Shared>>,
+    /// Held during a change of this agent's.
+    turn: Arc<Mutex<()>>,
 }
 
 /// The cores that are shared by all tasks that have none for themselves.
@@ -78,6 +88,7 @@ impl CoreSets {
             kind: Kind::V1,
             usable: None,
             changes: Arc::default(),
+            turn: Arc::default(),
         })
     }
 
@@ -90,6 +101,7 @@ impl CoreSets {
             kind: Kind::V2,
             usable: None,
             changes: Arc::default(),
+            turn: Arc::default(),
         })
     }
 
@@ -142,14 +154,24 @@ impl CoreSets {
             return self.assign(name, cores);
         }
         let _lock = self.lock()?;
-        let mut own = self.own()?;
-        own.extend(cores);
-        self.settle(&own)?;
+        let own = self.own()?;
         let group = self.parent.join(name);
-        fs::create_dir_all(&group).map_err(|error| named(&group, &error))?;
+        let kept = self.keep(&group, &own, cores);
+        if kept.is_err() {
+            // All is as it was. What is left of that is found at the next change.
+            let _ = fs::remove_dir(&group);
+            let _ = self.settle(&own);
+        }
+        kept
+    }
+
+    /// With version 2: makes the group of cores that are set aside.
+    fn keep(&self, group: &Path, own: &BTreeSet<u32>, cores: &BTreeSet<u32>) -> io::Result<()> {
+        self.settle(&own.union(cores).copied().collect())?;
+        fs::create_dir_all(group).map_err(|error| named(group, &error))?;
         let list = ranges::print(cores.iter().copied());
-        lsetxattr(&group, OWN, list.as_bytes(), XattrFlags::empty())?;
-        Ok(())
+        let kept = lsetxattr(group, OWN, list.as_bytes(), XattrFlags::empty());
+        kept.map_err(|errno| named(group, &errno.into()))
     }
 
     /// What is shared now.
@@ -242,7 +264,7 @@ impl CoreSets {
             Kind::V2 => {
                 for group in subdirs(&self.parent)? {
                     if self.cores_of(&group).is_empty() {
-                        absent_is_fine(write(&group.join("cpuset.cpus"), &shared.cores))?;
+                        write_if_there(&group.join("cpuset.cpus"), &shared.cores)?;
                     }
                 }
             }
@@ -266,11 +288,37 @@ impl CoreSets {
     }
 
     /// One change at a time, also of several agents. Given back when it is dropped.
-    fn lock(&self) -> io::Result<File> {
+    ///
+    /// Another program may keep the directory's lock for ever, and no task would start. So that is waited for
+    /// only for a while, and then the change is made without it: each step finds things anew, and two changes
+    /// at once leave nothing wrong for longer than until the next one.
+    fn lock(&self) -> io::Result<Turn<'_>> {
+        let ours = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = File::open(&self.parent).map_err(|error| named(&self.parent, &error))?;
-        flock(&dir, FlockOperation::LockExclusive)?;
-        Ok(dir)
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    let dir = self.parent.display();
+                    tracing::warn!(%dir, %error, "cores are changed without the lock of their control groups");
+                    break;
+                }
+            }
+        }
+        Ok(Turn {
+            _ours: ours,
+            _others: dir,
+        })
     }
+}
+
+/// The right to make a change.
+struct Turn<'a> {
+    _ours: MutexGuard<'a, ()>,
+    _others: File,
 }
 
 /// A set of version 1 that has none of these yet gets those of the one above.
@@ -293,6 +341,16 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
         let message = format!("{}: cannot write {text:?}: {error}", file.display());
         io::Error::new(error.kind(), message)
     })
+}
+
+/// Writes to a group's file, unless the group just went, or has no such file: only the kernel makes those.
+fn write_if_there(file: &Path, text: &str) -> io::Result<()> {
+    let opened = fs::OpenOptions::new().write(true).truncate(true).open(file);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NODEV) => Ok(()),
+        written => absent_is_fine(written).map_err(|error| named(file, &error)),
+    }
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {
@@ -323,6 +381,9 @@ mod tests {
             ("ours/cpuset.cpus.effective", "0-3\n"),
         ];
         let parent = parent_of(dir.path(), &files);
+        for group in ["two", "three"] {
+            fs::write(parent.join(group).join("cpuset.cpus"), "").unwrap();
+        }
         let mut sets = CoreSets::v2(dir.path(), "ours").unwrap();
         if sets.assign("one", &[1].into()).is_err() {
             eprintln!("skipped: a file system without attributes");
@@ -352,6 +413,7 @@ mod tests {
             ("ours/cpuset.cpus.effective", "0-3\n"),
         ];
         let parent = parent_of(dir.path(), &files);
+        fs::write(parent.join("one/cpuset.cpus"), "").unwrap();
         let sets = CoreSets::v2(dir.path(), "ours").unwrap();
         let mut changes = sets.changes();
         let all = Shared {
@@ -373,9 +435,29 @@ mod tests {
         assert_eq!(read(&parent.join("one/cpuset.cpus")), "0,3");
         // The container itself is in groups of its engine's.
         assert!(!parent.join("container/cpuset.cpus").exists());
+        // Nobody but the kernel makes files of a group that has no sets.
+        assert!(!parent.join("two/cpuset.cpus").exists());
         fs::remove_dir(parent.join("container")).unwrap();
         sets.share_the_rest().unwrap();
         assert_eq!(*changes.borrow_and_update(), all);
+    }
+
+    #[test]
+    fn cores_that_cannot_be_set_aside_stay_shared() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let files = [
+            ("cgroup.controllers", "cpuset cpu memory\n"),
+            ("ours/cpuset.cpus.effective", "0-3\n"),
+            ("ours/one/cpuset.cpus", ""),
+        ];
+        let parent = parent_of(dir.path(), &files);
+        // Links have no attributes.
+        std::os::unix::fs::symlink(dir.path(), parent.join("container")).unwrap();
+        let sets = CoreSets::v2(dir.path(), "ours").unwrap();
+        let error = sets.set_aside("container", &[1].into()).unwrap_err();
+        assert!(error.to_string().contains("ours/container: "), "{error}");
+        assert_eq!(read(&parent.join("one/cpuset.cpus")), "0-3");
+        assert_eq!(sets.shared_now().unwrap().cores, "0-3");
     }
 
     #[test]

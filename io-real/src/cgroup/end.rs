@@ -97,6 +97,15 @@ impl Cgroups {
     /// `InvalidInput`: not a name. `ResourceBusy`: it has members. Others: what the kernel says.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let had_cores = self.has_own_cores(name);
+        self.remove_dirs(name)?;
+        if had_cores {
+            self.share_cores()?;
+        }
+        Ok(())
+    }
+
+    /// Removes a group as [`Cgroups::remove`], but lets nobody share what cores it had.
+    pub(super) fn remove_dirs(&self, name: &str) -> io::Result<()> {
         for dir in self.group_dirs(name)? {
             let mut tries = 0;
             while let Err(error) = absent_is_fine(remove_tree(&dir)) {
@@ -107,9 +116,6 @@ impl Cgroups {
                 }
                 std::thread::sleep(PAUSE);
             }
-        }
-        if had_cores {
-            self.share_cores()?;
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use tokio::sync::watch;
 
@@ -195,13 +196,15 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Lets all tasks share what was set aside under a name. Nothing happens if nothing was.
+    /// Lets all tasks share what was set aside under a name, as far as it was. Nothing happens if nothing was.
     ///
     /// # Errors
     /// As [`Cgroups::remove`].
     pub fn give_back(&self, name: &str) -> io::Result<()> {
-        match self.has_own_cores(name) {
-            true => self.remove(name),
+        // A group that was only half made has no cores yet, and is to go as well.
+        let is_there = self.group_dirs(name)?.iter().any(|dir| dir.exists());
+        match is_there {
+            true => self.remove_dirs(name).and_then(|()| self.share_cores()),
             false => Ok(()),
         }
     }
@@ -308,7 +311,30 @@ impl Cgroups {
 /// one in which we may not.
 fn make_parent(dir: &Path) -> bool {
     let access = Access::WRITE_OK | Access::EXEC_OK;
-    fs::create_dir_all(dir).is_ok() && accessat(CWD, dir, access, AtFlags::EACCESS).is_ok()
+    let is_ours =
+        fs::create_dir_all(dir).is_ok() && accessat(CWD, dir, access, AtFlags::EACCESS).is_ok();
+    if is_ours && let Err(error) = close_to_others(dir) {
+        tracing::warn!(dir = %dir.display(), %error, "everybody can lock a directory of control groups");
+    }
+    is_ours
+}
+
+/// Nobody reads the directory who may not make groups in it: whoever can open it can lock it. What is inside is
+/// reached by its name as before.
+fn close_to_others(dir: &Path) -> io::Result<()> {
+    let now = fs::metadata(dir)?.permissions().mode() & 0o7777;
+    let read_only: [(u32, u32); 2] = [(0o040, 0o020), (0o004, 0o002)];
+    let wanted = read_only.iter().fold(now, |mode, (read, write)| {
+        if mode & write == 0 {
+            mode & !read
+        } else {
+            mode
+        }
+    });
+    match wanted == now {
+        true => Ok(()),
+        false => fs::set_permissions(dir, fs::Permissions::from_mode(wanted)),
+    }
 }
 
 /// Where the version 2 tree is mounted. cgroups-rs lists version 1 mounts only.

@@ -104,6 +104,17 @@ pub(super) fn is_for(address: Ipv4) -> Vec<Attrs> {
     ]
 }
 
+/// The packet is for this port.
+pub(super) fn is_for_port(protocol: u8, port: u16) -> Vec<Attrs> {
+    const DESTINATION: u32 = 2;
+    vec![
+        meta(R1, L4_PROTOCOL),
+        compare(EQUAL, &[protocol]),
+        payload(R1, TRANSPORT, DESTINATION, 2),
+        compare(EQUAL, &port.to_be_bytes()),
+    ]
+}
+
 /// The packet is for an address of the host.
 pub(super) fn is_local() -> Vec<Attrs> {
     const ADDRESS_TYPE: u32 = 3;

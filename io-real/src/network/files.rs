@@ -1,5 +1,6 @@
 //! The files by which tasks resolve names: their own name and address, and which servers they ask.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -93,11 +94,26 @@ pub(super) fn asking_first(server: IpAddr, host: &str) -> String {
     for line in host.lines() {
         // What the host asks on its loopback nobody else reaches.
         if !servers(line).any(|server| !is_elsewhere(server)) {
-            text.push_str(line);
+            text.push_str(&in_turn(line));
             text.push('\n');
         }
     }
     text
+}
+
+/// A line without the option that servers take turns: the first one is asked first. Resolvers take whatever begins with
+/// it for it.
+fn in_turn(line: &str) -> Cow<'_, str> {
+    let rotates = |word: &&str| word.starts_with("rotate");
+    let words = || line.split_whitespace();
+    match words().next() == Some("options") && words().any(|word| rotates(&word)) {
+        true => words()
+            .filter(|word| !rotates(word))
+            .collect::<Vec<_>>()
+            .join(" ")
+            .into(),
+        false => line.into(),
+    }
 }
 
 /// The servers that the host asks, as the agent asks them too.
@@ -199,6 +215,14 @@ mod tests {
         };
         let both = "search b.example\nnameserver 172.26.64.1\nnameserver 10.0.0.1\n";
         assert_eq!(resolv(&searches, &text), both);
+        // Servers that take turns would be asked for names that they do not have.
+        let turns = asking_first(
+            IpAddr::from([172, 26, 64, 1]),
+            "search rotate.example\noptions edns0 rotate\tndots:2\noptions rotate\nnameserver 10.0.0.1\n",
+        );
+        let expected = "nameserver 172.26.64.1\nsearch rotate.example\noptions edns0 ndots:2\noptions\n\
+                        nameserver 10.0.0.1\n";
+        assert_eq!(turns, expected);
         let given = Dns {
             servers: vec!["10.0.0.9".to_owned()],
             ..Dns::default()

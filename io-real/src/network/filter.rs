@@ -6,7 +6,7 @@
 //!   map forwards     address . protocol . port of the host  ->  address . port behind the bridge; what has the
 //!                    address 0.0.0.0 is for all addresses of the host
 //!   chain guard        what comes from behind the bridge bears an address of it, and is not for the host's loopback;
-//!                      nor for the cloud's metadata, unless that is allowed
+//!                      nor for the cloud's metadata, unless that is allowed or a name is asked there
 //!   chain prerouting   what comes for a port of the map goes behind the bridge
 //!   chain output       the same for what the host itself sends
 //!   chain postrouting  what leaves the bridge, what comes back to it, and what the host's loopback sends behind it
@@ -30,8 +30,8 @@ use drover_core::model::network::{Ipv4, Subnet};
 
 use super::expression::{
     ACCEPT, DROP, EQUAL, IN, L4_PROTOCOL, OUT, PART_1, PART_2, R1, TRANSPORT, compare, dnat,
-    expression, forwarded, header_bytes, interface, is_for, is_local, is_new, list, lookup,
-    loopback, masquerade, meta, nothing, payload, verdict, within,
+    expression, forwarded, header_bytes, interface, is_for, is_for_port, is_local, is_new, list,
+    lookup, loopback, masquerade, meta, nothing, payload, verdict, within,
 };
 use super::netlink::{
     APPEND, Answer, Attrs, CREATE, Message, NFTABLES, Socket, attribute, attributes, text,
@@ -60,6 +60,9 @@ const FORWARD: &str = "forward";
 
 /// Where every cloud tells a machine about itself: 169.254.169.254. What it tells are also the machine's credentials.
 const METADATA: Ipv4 = Ipv4(0xa9fe_a9fe);
+
+/// In some clouds (Google's, Oracle's) the machine's only name server has that address, too.
+const NAMES: u16 = 53;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -266,9 +269,14 @@ impl Filter {
             ),
         ];
         if !self.allow_metadata {
-            let from_behind = interface(IN, bridge, true);
-            let drop = vec![verdict(DROP)];
-            rules.push(("guard", [from_behind, is_for(METADATA), drop].concat()));
+            let from_behind = || [interface(IN, bridge, true), is_for(METADATA)].concat();
+            for protocol in [UDP, TCP] {
+                let names = is_for_port(protocol, NAMES);
+                let pass = [from_behind(), names, vec![verdict(ACCEPT)]];
+                rules.push(("guard", pass.concat()));
+            }
+            // The last one: what passes before it has passed those above.
+            rules.push(("guard", [from_behind(), vec![verdict(DROP)]].concat()));
         }
         rules
     }

@@ -30,7 +30,7 @@
 
 mod bridge;
 mod claim;
-pub(crate) mod cni;
+pub mod cni;
 mod expression;
 mod files;
 mod filter;

@@ -13,14 +13,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The place of an agent's shims, below its data directory.
 #[derive(Clone, Debug)]
 pub struct ShimHome {
     pub(super) program: PathBuf,
     /// Why there is none, if there is none.
-    pub(super) sealed: Arc<Result<Sealed, io::Error>>,
+    pub(super) sealed: Arc<Mutex<Result<Arc<Sealed>, io::Error>>>,
     pub(super) run: Arc<OwnedFd>,
     pub(super) null: Arc<OwnedFd>,
 }
@@ -49,7 +49,9 @@ impl ShimHome {
             openat(&data, "run", flags, Mode::empty()).map_err(|errno| at(&run)(errno.into()))?;
         let program = program::install(&bin).map_err(at(&bin))?;
         Ok(Self {
-            sealed: Arc::new(Sealed::new(program::PROGRAM, &program)),
+            sealed: Arc::new(Mutex::new(
+                Sealed::new(program::PROGRAM, &program).map(Arc::new),
+            )),
             program,
             run: Arc::new(run_fd),
             null: Arc::new(
@@ -87,12 +89,27 @@ impl ShimHome {
     /// What operators should know of how shims run here, if anything.
     #[must_use]
     pub fn remark(&self) -> Option<String> {
-        let error = self.sealed.as_ref().as_ref().err()?;
+        let sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = sealed.as_ref().err()?;
         Some(format!(
             "shims run from {}, which tasks of root can change: no memory can be executed ({error}); set \
              vm.memfd_noexec to 0 or 1, or let no task be root",
             self.program.display()
         ))
+    }
+
+    /// The program in sealed memory, if there is one.
+    pub(super) fn sealed(&self) -> Option<Arc<Sealed>> {
+        let sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
+        sealed.as_ref().ok().cloned()
+    }
+
+    /// Another copy of the program in sealed memory, from which shims run from now on.
+    pub(super) fn seal_again(&self) -> io::Result<Arc<Sealed>> {
+        let copy = Arc::new(Sealed::new(program::PROGRAM, &self.program)?);
+        let mut sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
+        *sealed = Ok(copy.clone());
+        Ok(copy)
     }
 
     /// The program's file, for whoever else has a use for it.

@@ -27,6 +27,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
+/// How often a file is executed that is busy.
+const FILE_TRIES: usize = 100;
+
 /// That shims run from their file is told once.
 static TELL_REFUSED: Once = Once::new();
 
@@ -236,18 +239,24 @@ impl ShimHome {
     /// Runs the shim program with `socket` as its standard input: from sealed memory, or from its file where
     /// that cannot be.
     fn run_program(&self, socket: OwnedFd) -> io::Result<Child> {
-        let Ok(sealed) = self.sealed.as_ref() else {
-            return self.execute(&self.program, socket);
+        let Some(sealed) = self.sealed() else {
+            return self.execute(&self.program, socket, FILE_TRIES);
         };
         let again = socket.try_clone()?;
-        let refused = match self.execute(&sealed.path(), again) {
+        let refused = match self.execute(&sealed.path(), again, 0) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+            // A task of root can keep the image of its shim open as if to write, which the seals forbid. As long
+            // as it does, nobody can execute it.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                let copy = self.seal_again()?;
+                return self.execute(&copy.path(), socket, 0);
+            }
             outcome => return outcome,
         };
         // Before Linux 6.3 a task of root can take away that it can be executed.
         let again = socket.try_clone()?;
         if let Ok(child) =
-            (sealed.make_executable()).and_then(|()| self.execute(&sealed.path(), again))
+            (sealed.make_executable()).and_then(|()| self.execute(&sealed.path(), again, 0))
         {
             return Ok(child);
         }
@@ -255,10 +264,10 @@ impl ShimHome {
             tracing::warn!(error = %refused, program = %self.program.display(),
                 "no memory can be executed, so shims run from their file, which tasks of root can change");
         });
-        self.execute(&self.program, socket)
+        self.execute(&self.program, socket, FILE_TRIES)
     }
 
-    fn execute(&self, program: &Path, socket: OwnedFd) -> io::Result<Child> {
+    fn execute(&self, program: &Path, socket: OwnedFd, most: usize) -> io::Result<Child> {
         // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
         // copy the agent's page tables.
         let mut command = Command::new(program);
@@ -273,7 +282,7 @@ impl ShimHome {
             match command.spawn() {
                 // The program was only just written, and while it was, another thread started a
                 // process, which holds a copy of the descriptor until it executes its own program.
-                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < most => {
                     tries += 1;
                     std::thread::sleep(Duration::from_millis(2));
                 }

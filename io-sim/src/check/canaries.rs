@@ -12,7 +12,7 @@ use drover_core::model::eval::{Deployment, DeploymentStatus};
 use drover_core::model::job::Job;
 use drover_core::store::record::{AllocRecord, JobRecord};
 
-use super::policy::says_the_same;
+use super::policy::runs_the_same;
 use super::{Checker, Property, Verdict};
 
 /// What is remembered of roll-outs.
@@ -229,10 +229,12 @@ impl Checker {
             .newest_first()
             .filter(|one| one.version < failed.version);
         let stable = earlier.find(|one| one.stable);
-        let back = stable.filter(|stable| reverts(failed) && !says_the_same(stable, failed));
+        // With what its copies ran, where tags are followed.
+        let stable = stable.map(|stable| job.as_it_ran(stable));
+        let back = stable.filter(|stable| reverts(failed) && !runs_the_same(stable, failed));
         let latest = &job.job;
-        let holds = match back {
-            Some(back) => latest.version == failed.version + 1 && says_the_same(back, latest),
+        let holds = match &back {
+            Some(back) => latest.version == failed.version + 1 && runs_the_same(back, latest),
             None => latest.version == failed.version,
         };
         self.sometimes(Property::SometimesDeploymentIsReverted, back.is_some());

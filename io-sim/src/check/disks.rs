@@ -385,9 +385,9 @@ impl Checker {
     ) -> Verdict {
         *self.disks.fetched.entry(previous.alloc).or_default() += 1;
         let remote = world.remotes.get(previous.alloc);
-        // What servers said of theirs is in the record; they may say something else since.
         let over = match previous.of_servers {
-            true => previous.ended,
+            // They may say something else since.
+            true => world.remotes.was_said_over(previous.alloc),
             false => remote.ended || remote.forgotten,
         };
         self.holds(

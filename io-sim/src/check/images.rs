@@ -102,11 +102,18 @@ impl Checker {
                 let Some(tag) = world.registry.tag(image) else {
                     continue;
                 };
-                let since = tag.moved.max(second_of(record.job.submit_time));
-                if world.wall_jumps > 0 || !has_time(update, since, now) {
+                let known = record.images.get(&at);
+                // Before the first look of it, times count from the version's on; later those that were missed, too.
+                let submitted = second_of(record.job.submit_time);
+                let was_looked_at =
+                    known.is_some_and(|it| it.image == image && it.looked.is_some());
+                let since = match was_looked_at {
+                    true => tag.moved,
+                    false => tag.moved.max(submitted),
+                };
+                if world.wall_jumps > 0 || submitted > now || !has_time(update, since, now) {
                     continue;
                 }
-                let known = record.images.get(&at);
                 // Another look makes up for it.
                 let excused = known.is_some_and(|it| it.last.is_void());
                 let found = known.is_some_and(|it| it.image == image && it.decided == tag.digest);

@@ -286,6 +286,15 @@ pub(super) fn says_the_same(one: &Job, other: &Job) -> bool {
     written(one) == written(other)
 }
 
+/// Whether they also run the same contents, where they follow the tags of their images.
+pub(super) fn runs_the_same(one: &Job, other: &Job) -> bool {
+    fn digests(job: &Job) -> impl Iterator<Item = &String> {
+        let tasks = job.task_groups.iter().flat_map(|it| &it.tasks);
+        tasks.map(|task| &task.image_digest)
+    }
+    says_the_same(one, other) && digests(one).eq(digests(other))
+}
+
 /// How a group is rolled out.
 pub(super) fn update<'a>(file: &'a Job, group: &'a TaskGroup) -> Option<&'a UpdateStrategy> {
     group.update.as_ref().or(file.update.as_ref())

@@ -518,6 +518,7 @@ mod tests {
             ("cap_add", Rule::Checked),
             ("volumes", Rule::Show),
             ("runtime", Rule::Show),
+            ("driver", Rule::Show),
             ("image", Rule::DriverConfig),
             ("password", Rule::DriverConfig),
             ("command", Rule::DriverConfig),

@@ -546,7 +546,7 @@ pub struct MonitorArgs {
 /// Commands of servers.
 #[derive(Debug, Subcommand)]
 pub enum ServerCommand {
-    /// Show the agent, which is a server alone
+    /// Show the servers of the cluster and who leads, or the agent as a server alone
     Members(ServerMembersArgs),
 }
 

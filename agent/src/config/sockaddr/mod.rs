@@ -57,15 +57,13 @@ fn evaluate(text: &str, all: &[Interface]) -> Result<String, String> {
         out.push_str(before);
         let inner = inner.strip_prefix('-').unwrap_or(inner);
         let inner = inner.strip_suffix('-').unwrap_or(inner);
-        out.push_str(&pipeline::evaluate(inner, all)?);
+        let found = pipeline::evaluate(inner, all)?;
+        if found.trim().is_empty() {
+            return Err("this machine has no such address: write the address itself".to_owned());
+        }
+        out.push_str(&found);
         rest = after;
     }
     out.push_str(rest);
-    match out.trim() {
-        "" => Err(format!(
-            "{}: this machine has no such address",
-            quote(text.trim())
-        )),
-        found => Ok(found.to_owned()),
-    }
+    Ok(out.trim().to_owned())
 }

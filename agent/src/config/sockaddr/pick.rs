@@ -7,16 +7,18 @@ use drover_core::text::quote;
 use drover_io_real::fingerprint::{Interface, Subnet};
 use regex::{Regex, RegexBuilder};
 
-use super::ranges::{DOCUMENTS, is_forwardable, is_of, is_private, is_special};
+use super::ranges::{DOCUMENTS, is_forwardable, is_of, is_special};
 
 /// What can be named of an address.
 const ATTRIBUTES: [&str; 6] = ["address", "mask_bits", "name", "network", "string", "type"];
 /// By what addresses can be picked.
-const SELECTORS: [&str; 8] = [
-    "address", "flag", "flags", "name", "network", "rfc", "rfcs", "type",
+const SELECTORS: [&str; 9] = [
+    "address", "flag", "flags", "name", "network", "rfc", "rfcs", "size", "type",
 ];
 /// By what they can be ordered.
 const KEYS: [&str; 6] = ["address", "default", "name", "private", "size", "type"];
+/// By what doubles can be told.
+const UNIQUE: [&str; 2] = ["address", "name"];
 
 /// How large a compiled regular expression may be, in bytes.
 const MOST_OF_REGEX: usize = 64 * 1024;
@@ -41,71 +43,99 @@ fn reachable(all: &[Interface], is_so: impl Fn(IpAddr) -> bool) -> Vec<Interface
     let is_there = |one: &&Interface| one.flags & UP != 0 && is_forwardable(one.ip);
     let found = all.iter().filter(is_there).filter(|one| is_so(one.ip));
     let mut found: Vec<Interface> = found.cloned().collect();
-    found.sort_by(|a, b| {
-        let by = ["default", "type", "size"].map(|key| compare(a, b, key));
-        by.into_iter().fold(Ordering::Equal, Ordering::then)
-    });
+    order(&mut found, &["default", "type", "size"]);
     found
 }
 
-/// The addresses that others can reach of interfaces with such a name, the likeliest first.
+/// The addresses of private networks that others could reach, those of interfaces that are down too.
+pub(super) fn all_private(all: &[Interface]) -> Vec<Interface> {
+    let mut found = reachable_ips(all);
+    found.retain(|one| is_special(one.ip));
+    found
+}
+
+/// The addresses of the internet, those of interfaces that are down too.
+pub(super) fn all_public(all: &[Interface]) -> Vec<Interface> {
+    let mut found = reachable_ips(all);
+    found.retain(|one| !is_special(one.ip));
+    found
+}
+
+fn reachable_ips(all: &[Interface]) -> Vec<Interface> {
+    let found = all.iter().filter(|one| is_forwardable(one.ip));
+    let mut found: Vec<Interface> = found.cloned().collect();
+    order(&mut found, &["type", "size"]);
+    found
+}
+
+/// The addresses of interfaces with such a name, the likeliest first.
 ///
 /// # Errors
 /// The name is no regular expression.
 pub(super) fn of_interface(all: &[Interface], name: &str) -> Result<Vec<Interface>, String> {
     let name = regex(name)?;
-    let is_it = |one: &&Interface| name.is_match(&one.name) && is_forwardable(one.ip);
-    let mut found: Vec<Interface> = all.iter().filter(is_it).cloned().collect();
-    found.sort_by(|a, b| compare(a, b, "type").then(compare(a, b, "size")));
+    let found = all.iter().filter(|one| name.is_match(&one.name));
+    let mut found: Vec<Interface> = found.cloned().collect();
+    order(&mut found, &["type", "size"]);
     Ok(found)
 }
 
-/// The first address, if there is one.
+/// The first address that others can reach, if there is one.
 pub(super) fn first_ip(all: &[Interface]) -> Option<String> {
-    all.first().map(|one| one.ip.to_string())
+    let mut reached = all.iter().filter(|one| is_forwardable(one.ip));
+    reached.next().map(|one| one.ip.to_string())
 }
 
-/// Refuses to name what is not known of an address.
+/// What of an address is meant by a name, in which capital letters are as good as small ones.
 ///
 /// # Errors
 /// It is not known.
-pub(super) fn known_attribute(name: &str) -> Result<(), String> {
+pub(super) fn known_attribute(name: &str) -> Result<&'static str, String> {
     known("attribute", name, &ATTRIBUTES)
 }
 
 /// What is known of an address by this name, which is one of those.
 pub(super) fn attribute(one: &Interface, name: &str) -> String {
-    let network = || network(one).map_or_else(String::new, |ip| format!("{ip}/{}", one.prefix));
+    let longest = if one.ip.is_ipv4() { 32 } else { 128 };
     match name {
         "name" => one.name.clone(),
         "mask_bits" => one.prefix.to_string(),
-        "network" => network(),
-        "string" => format!("{}/{}", one.ip, one.prefix),
+        "network" => network(one).map_or_else(String::new, |ip| ip.to_string()),
+        "string" if one.prefix < longest => format!("{}/{}", one.ip, one.prefix),
         "type" => version(one.ip).to_owned(),
         _ => one.ip.to_string(),
     }
 }
 
-/// The same of all, with this between them; what is said twice is there once.
+/// The same of all, with this between them.
 pub(super) fn joined(all: &[Interface], name: &str, between: &str) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in all.iter().map(|one| attribute(one, name)) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let texts: Vec<String> = all.iter().map(|one| attribute(one, name)).collect();
     texts.join(between)
 }
 
-fn known(kind: &str, name: &str, all: &[&str]) -> Result<(), String> {
-    match all.contains(&name) {
-        true => Ok(()),
-        false => Err(format!(
+/// Of those that follow each other and have the same address or name, the first.
+///
+/// # Errors
+/// It is neither of them that is named.
+pub(super) fn unique(mut all: Vec<Interface>, by: &str) -> Result<Vec<Interface>, String> {
+    let by = known("attribute", by, &UNIQUE)?;
+    all.dedup_by(|a, b| match by {
+        "name" => a.name == b.name,
+        _ => (a.ip, a.prefix) == (b.ip, b.prefix),
+    });
+    Ok(all)
+}
+
+/// The one of these names that is meant.
+fn known(kind: &str, name: &str, all: &[&'static str]) -> Result<&'static str, String> {
+    let found = all.iter().find(|one| one.eq_ignore_ascii_case(name));
+    found.copied().ok_or_else(|| {
+        format!(
             "{}: no such {kind} is evaluated here, only {}",
             quote(name),
             all.join(", ")
-        )),
-    }
+        )
+    })
 }
 
 fn version(ip: IpAddr) -> &'static str {
@@ -140,7 +170,7 @@ pub(super) fn filter(
     what: &str,
     keeps: bool,
 ) -> Result<Vec<Interface>, String> {
-    known("selector", by, &SELECTORS)?;
+    let by = known("selector", by, &SELECTORS)?;
     let picks = selector(by, what)?;
     all.retain(|one| picks(one) == keeps);
     Ok(all)
@@ -156,7 +186,7 @@ fn selector(by: &str, what: &str) -> Result<Picks, String> {
         }
         "address" => {
             let regex = regex(what)?;
-            Box::new(move |one| regex.is_match(&one.ip.to_string()))
+            Box::new(move |one| regex.is_match(&attribute(one, "string")))
         }
         "network" => {
             let networks: Result<Vec<Subnet>, String> = parts(what).map(subnet).collect();
@@ -173,6 +203,11 @@ fn selector(by: &str, what: &str) -> Result<Picks, String> {
                 documents.any(|document| is_of(document, one.ip) == Some(true))
             })
         }
+        "size" => {
+            let size: Result<u8, _> = what.parse();
+            let size = size.map_err(|_| format!("{}: no size such as 24", quote(what)))?;
+            Box::new(move |one| one.prefix == size)
+        }
         "type" => {
             let types: Result<Vec<Option<bool>>, String> = parts(what).map(of_type).collect();
             let types = types?;
@@ -181,11 +216,7 @@ fn selector(by: &str, what: &str) -> Result<Picks, String> {
                 types.iter().any(|v4| v4.is_none_or(|v4| v4 == is_v4))
             })
         }
-        _ => {
-            let flags: Result<Vec<Flag>, String> = parts(what).map(flag).collect();
-            let flags = flags?;
-            Box::new(move |one| flags.iter().all(|has| has(one)))
-        }
+        _ => flags(what)?,
     };
     Ok(picks)
 }
@@ -224,21 +255,37 @@ fn of_type(text: &str) -> Result<Option<bool>, String> {
     }
 }
 
-type Flag = fn(&Interface) -> bool;
+/// Those that have all flags of interfaces that are named, and those that have any of what is named of addresses.
+fn flags(text: &str) -> Result<Picks, String> {
+    let (mut of_interfaces, mut of_addresses) = (Vec::new(), Vec::new());
+    for part in parts(text) {
+        let (of_interface, of_address) = flag(part)?;
+        of_interfaces.extend(of_interface);
+        of_addresses.extend(of_address);
+    }
+    Ok(Box::new(move |one| {
+        let has_all = !of_interfaces.is_empty() && of_interfaces.iter().all(|has| has(one.flags));
+        has_all || of_addresses.iter().any(|is_so| is_so(one.ip))
+    }))
+}
 
-fn flag(text: &str) -> Result<Flag, String> {
-    let flag: Flag = match text.to_ascii_lowercase().as_str() {
-        "up" => |one| one.flags & UP != 0,
-        "down" => |one| one.flags & UP == 0,
-        "broadcast" => |one| one.flags & BROADCAST != 0,
-        "loopback" => |one| one.flags & LOOPBACK != 0 || one.ip.is_loopback(),
-        "multicast" => |one| one.flags & MULTICAST != 0,
-        "point-to-point" => |one| one.flags & POINT_TO_POINT != 0,
-        "forwardable" => |one| is_forwardable(one.ip),
-        "link-local unicast" => |one| match one.ip {
-            IpAddr::V4(ip) => ip.is_link_local(),
-            IpAddr::V6(ip) => ip.is_unicast_link_local(),
-        },
+type OfInterface = fn(u32) -> bool;
+type OfAddress = fn(IpAddr) -> bool;
+
+/// What a flag is of an interface, and of an address.
+fn flag(text: &str) -> Result<(Option<OfInterface>, Option<OfAddress>), String> {
+    let flag: (Option<OfInterface>, Option<OfAddress>) = match text.to_ascii_lowercase().as_str() {
+        "up" => (Some(|flags| flags & UP != 0), None),
+        "down" => (Some(|flags| flags & UP == 0), None),
+        "broadcast" => (Some(|flags| flags & BROADCAST != 0), None),
+        "loopback" => (
+            Some(|flags| flags & LOOPBACK != 0),
+            Some(|ip| ip.is_loopback()),
+        ),
+        "multicast" => (Some(|flags| flags & MULTICAST != 0), None),
+        "point-to-point" => (Some(|flags| flags & POINT_TO_POINT != 0), None),
+        "forwardable" => (None, Some(is_forwardable)),
+        "link-local unicast" => (None, Some(is_link_local)),
         _ => {
             return Err(format!(
                 "{}: no flag, which are up, down, broadcast, loopback, multicast, point-to-point, forwardable and \
@@ -248,6 +295,20 @@ fn flag(text: &str) -> Result<Flag, String> {
         }
     };
     Ok(flag)
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    }
+}
+
+fn order(all: &mut [Interface], keys: &[&str]) {
+    all.sort_by(|a, b| {
+        let each = keys.iter().map(|key| compare(a, b, key));
+        each.fold(Ordering::Equal, Ordering::then)
+    });
 }
 
 /// Orders them by keys with commas between, each with `-` in front for the other way round.
@@ -261,8 +322,7 @@ pub(super) fn sort(mut all: Vec<Interface>, keys: &str) -> Result<Vec<Interface>
             Some(key) => (key, true),
             None => (key.strip_prefix('+').unwrap_or(key), false),
         };
-        known("key", key, &KEYS)?;
-        by.push((key, descends));
+        by.push((known("key", key, &KEYS)?, descends));
     }
     all.sort_by(|a, b| {
         let each = by.iter().map(|(key, descends)| match descends {
@@ -274,20 +334,14 @@ pub(super) fn sort(mut all: Vec<Interface>, keys: &str) -> Result<Vec<Interface>
     Ok(all)
 }
 
-/// By one of the keys. What the default route goes over, and what is private, comes first.
+/// By one of the keys. What the default route goes over, what is private, and what is of a larger network comes first.
 fn compare(a: &Interface, b: &Interface, key: &str) -> Ordering {
     match key {
         "address" => a.ip.cmp(&b.ip),
         "default" => b.is_default.cmp(&a.is_default),
         "name" => a.name.cmp(&b.name),
-        "private" => is_private(b.ip).cmp(&is_private(a.ip)),
+        "private" => is_special(b.ip).cmp(&is_special(a.ip)),
         "type" => a.ip.is_ipv6().cmp(&b.ip.is_ipv6()),
-        _ => host_bits(a).cmp(&host_bits(b)),
+        _ => a.prefix.cmp(&b.prefix),
     }
-}
-
-/// How many bits tell the addresses of the network apart.
-fn host_bits(one: &Interface) -> u8 {
-    let all: u8 = if one.ip.is_ipv4() { 32 } else { 128 };
-    all.saturating_sub(one.prefix)
 }

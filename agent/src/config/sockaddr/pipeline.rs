@@ -20,8 +20,8 @@ const SOURCES: [&str; 10] = [
 ];
 
 /// What there is to go on with.
-const STEPS: [&str; 7] = [
-    "attr", "exclude", "include", "join", "limit", "offset", "sort",
+const STEPS: [&str; 8] = [
+    "attr", "exclude", "include", "join", "limit", "offset", "sort", "unique",
 ];
 
 /// The most steps of a pipeline.
@@ -79,9 +79,9 @@ fn begin(step: &[String], all: &[Interface]) -> Result<Found, String> {
         ["GetPrivateInterfaces"] => Found::Addresses(pick::private(all)),
         ["GetPublicInterfaces"] => Found::Addresses(pick::public(all)),
         ["GetPrivateIP"] => text(pick::first_ip(&pick::private(all))),
-        ["GetPrivateIPs"] => ips(&pick::private(all)),
+        ["GetPrivateIPs"] => ips(&pick::all_private(all)),
         ["GetPublicIP"] => text(pick::first_ip(&pick::public(all))),
-        ["GetPublicIPs"] => ips(&pick::public(all)),
+        ["GetPublicIPs"] => ips(&pick::all_public(all)),
         ["GetInterfaceIP", name] => text(pick::first_ip(&pick::of_interface(all, name)?)),
         ["GetInterfaceIPs", name] => ips(&pick::of_interface(all, name)?),
         [name, ..] => return Err(not_so(name, &SOURCES)),
@@ -93,17 +93,18 @@ fn go_on(step: &[String], mut all: Vec<Interface>) -> Result<Found, String> {
     let words: Vec<&str> = step.iter().map(String::as_str).collect();
     Ok(Found::Addresses(match words.as_slice() {
         ["attr", attribute] => {
-            pick::known_attribute(attribute)?;
+            let attribute = pick::known_attribute(attribute)?;
             let first = all.first().map(|one| pick::attribute(one, attribute));
             return Ok(Found::Text(first.unwrap_or_default()));
         }
         ["join", attribute, between] => {
-            pick::known_attribute(attribute)?;
+            let attribute = pick::known_attribute(attribute)?;
             return Ok(Found::Text(pick::joined(&all, attribute, between)));
         }
         ["include", by, what] => pick::filter(all, by, what, true)?,
         ["exclude", by, what] => pick::filter(all, by, what, false)?,
         ["sort", keys] => pick::sort(all, keys)?,
+        ["unique", by] => pick::unique(all, by)?,
         ["limit", count] => {
             all.truncate(number(count)?);
             all

@@ -85,11 +85,6 @@ pub(super) fn is_special(ip: IpAddr) -> bool {
     is_in(&NOT_FORWARDED, ip) || is_in(&FORWARDED, ip)
 }
 
-/// Whether an address is of private networks of version 4.
-pub(super) fn is_private(ip: IpAddr) -> bool {
-    is_in(&PRIVATE, ip)
-}
-
 /// Whether a document is about an address; none if it is not known.
 pub(super) fn is_of(document: &str, ip: IpAddr) -> Option<bool> {
     match document {

@@ -139,7 +139,7 @@ impl Principal {
 }
 
 /// What servers are shown with a question of this principal that is passed on to them: a token of the cluster, or what
-/// somebody has with them who needs none here. What is good on this node alone, nobody else is shown.
+/// somebody has with them where nobody needs one here. What is good on this node alone, nobody else is shown.
 pub(in crate::http) fn token_for_servers(principal: &Principal, headers: &HeaderMap) -> Secret {
     match (principal.origin(), token::of_headers(headers)) {
         (Origin::Unlimited, token::Secret::Token(given)) => given.text,

@@ -51,7 +51,10 @@ impl Agent {
     /// Carries out what servers said of allocations. Returns those that changed.
     pub(super) fn follow_servers(&mut self, now: Now, news: News) -> BTreeSet<AllocId> {
         let mut touched = BTreeSet::new();
-        for placed in news.placed {
+        let mut all = news.placed;
+        // What is replaced comes before its replacement, which gets what that has or was to get.
+        all.sort_by_key(|placed| placed.create_time);
+        for placed in all {
             // What comes while the agent ends is for the next one.
             if self.shutdown.is_none() {
                 self.follow_placed(now, &placed, news.tokens.get(&placed.id));

@@ -18,8 +18,8 @@ impl Agent {
         }
         Some(Refusal::Forbidden(
             "this agent is a node of a cluster, whose servers decide what runs here: submit the job to one of them \
-             (-address=http://SERVER:4646, or NOMAD_ADDR), or start the agent without servers. Jobs of its own that \
-             are here go on, and can be stopped, scaled down and dispatched"
+             (-address=http://SERVER:4646, or NOMAD_ADDR; `drover node config -servers` lists them), or start the \
+             agent without servers. Jobs of its own that are here go on, and can be stopped, scaled down and dispatched"
                 .to_owned(),
         ))
     }

@@ -122,8 +122,12 @@ impl Agent {
         op: Op,
         result: Result<ImageDigests, Failure>,
     ) {
-        let key = self.images.who_awaits(op).cloned();
         let operations = &mut self.shared.operations;
+        let owner = operations.get(op).map(|one| one.owner.clone());
+        let key = match owner {
+            Some(Owner::Job(key)) => Some(key),
+            Some(Owner::Task(_) | Owner::Alloc(_) | Owner::Machine | Owner::Server) | None => None,
+        };
         let awaited = key.filter(|key| {
             let owner = Owner::Job(key.clone());
             operations.answered(&owner, op, result.is_ok()).is_some()

@@ -14,7 +14,7 @@
 //!   version comes back, and a digest that did not work is not tried again until the tag moves on. Nothing is made while a
 //!   roll-out is under way, nor of answers that are about another version than the latest.
 //! - **What comes back runs what it ran.** Of a version that names no digest it is remembered which one its copies had;
-//!   when it comes back from one that names a digest, it gets that ([`Agent::with_former_digests`]).
+//!   when it comes back from one that names a digest, it gets that ([`JobRecord::as_it_ran`]).
 //! - **Who submits a job says nothing of digests**: a task whose image is the same as in the latest version keeps the
 //!   digest of that ([`Agent::with_known_digests`]). Jobs of a cluster's servers are not known here, and never looked at.
 //! - Times are of the wall clock, as those of periodic jobs are ([`super::periodic`]). What is only about this life of the
@@ -139,14 +139,6 @@ impl FollowedImages {
         round.into_iter().flat_map(|it| it.asked.keys().copied())
     }
 
-    /// The job that awaits an answer.
-    fn who_awaits(&self, op: Op) -> Option<&JobKey> {
-        let awaits =
-            |job: &Followed| (job.round.as_ref()).is_some_and(|it| it.asked.contains_key(&op));
-        let mut jobs = self.jobs.iter();
-        jobs.find(|(_, job)| awaits(job)).map(|(key, _)| key)
-    }
-
     /// The time zones in which images of these jobs are looked at.
     pub(super) fn zones<'a>(
         &'a self,
@@ -196,16 +188,24 @@ impl Agent {
 
     /// A job is there, or another version of it: its images are followed if it says so.
     pub(super) fn follow_images(&mut self, now: Now, key: &JobKey) {
+        if self.begin_to_follow_images(now, key) {
+            self.forget_unused_zones();
+        }
+    }
+
+    /// Follows the images of a job, if it says so; whether it does.
+    fn begin_to_follow_images(&mut self, now: Now, key: &JobKey) -> bool {
         let record = self.local.jobs.get(key);
         let Some(record) = record.filter(|it| followed(&it.job).next().is_some()) else {
-            return self.forget_images(key);
+            self.forget_images(key);
+            return false;
         };
         let tasks: BTreeSet<JobTask> = followed(&record.job).map(|(task, _)| task).collect();
         self.begin_wall_times(now);
         let job = self.images.jobs.entry(key.clone()).or_default();
         job.failures.retain(|task, _| tasks.contains(task));
         self.set_next_look(now, key);
-        self.forget_unused_zones();
+        true
     }
 
     /// A job is forgotten, stopped, or follows no image any more.
@@ -228,7 +228,9 @@ impl Agent {
 
     pub(super) fn restore_images(&mut self, now: Now) {
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
-        jobs.iter().for_each(|key| self.follow_images(now, key));
+        for key in &jobs {
+            self.begin_to_follow_images(now, key);
+        }
     }
 
     /// A zone is known better, or the clock was set back.
@@ -285,7 +287,7 @@ impl Agent {
         let submitted = submitted.unwrap_or_else(|| second.saturating_sub(APART));
         let looked = known.and_then(|known| known.looked).filter(passed);
         let soonest = looked.map_or(i64::MIN, |at| at.saturating_add(APART));
-        let after = looked.unwrap_or(i64::MIN).max(submitted);
+        let after = looked.unwrap_or(submitted);
         let regular = match schedule.next(&zone, after) {
             Next::At(at) => Some(Time::At(at.max(soonest))),
             Next::NotBefore(at) => Some(Time::NotBefore(at)),

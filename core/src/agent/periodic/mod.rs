@@ -172,6 +172,9 @@ impl Agent {
     }
 
     pub(super) fn forget_unused_zones(&mut self) {
+        if self.machine.zones.is_empty() {
+            return;
+        }
         let launched = self.launches.records.keys();
         let jobs = launched.filter_map(|key| self.local.jobs.get(key));
         let used = jobs.filter_map(|job| job.job.schedule());

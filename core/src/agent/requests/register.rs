@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, OperatorRequest, Subject, conflict};
-use crate::agent::View;
 use crate::effect::{Refusal, Reply};
 use crate::model::job::Job;
 use crate::model::submission::Submission;
@@ -34,10 +33,6 @@ impl OperatorRequest for Register {
 
     fn registers(&self) -> bool {
         true
-    }
-
-    fn adds_work(&self, _: View<'_>) -> bool {
-        !self.job.stop
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, OperatorRequest, Subject, conflict};
+use crate::agent::Agent;
 use crate::effect::Reply;
 use crate::ids::Slot;
 use crate::model::job::Job;
@@ -40,12 +41,17 @@ impl OperatorRequest for TakeOver {
         let key = self.job.key();
         let known = asked.agent.local.jobs.get(&key);
         let runs = known.is_some_and(|known| !known.job.stop);
-        if runs && known.is_some_and(|known| !known.is_same(&self.job)) {
+        // Looks at tags go on at both nodes: which digests images have by now is no difference.
+        let job = match runs {
+            true => asked.agent.with_known_digests(&self.job),
+            false => Agent::with_followed_digests(&self.job),
+        };
+        if runs && known.is_some_and(|known| !known.is_same(&job)) {
             let id = &key.id;
             let why = format!("job \"{id}\" runs on this node already: stop it first");
             return Some(conflict(&why));
         }
-        let reply = asked.agent.register(asked.now, &self.job, None);
+        let reply = asked.agent.register(asked.now, &job, None);
         // Copies that are not named still wait for whom they waited for.
         for Takeover { group, index, from } in self.from.iter().filter(|_| !runs) {
             let slot = Slot {

@@ -91,11 +91,11 @@ impl Agent {
     /// An earlier version of a job becomes its latest one, as a new version.
     pub(in crate::agent) fn revert(&mut self, now: Now, key: &JobKey, version: u64) -> Reply {
         let found = self.local.jobs.get(key);
-        let Some(job) = found.and_then(|record| record.version(version)).cloned() else {
+        let job = found.and_then(|record| Some(record.as_it_ran(record.version(version)?)));
+        let Some(job) = job else {
             return Reply::Refused(no_version(key, version));
         };
         let submission = self.local.submissions.get(&(key.clone(), version)).cloned();
-        let job = self.with_former_digests(key, &job);
         self.register(now, &job, submission.as_ref())
     }
 

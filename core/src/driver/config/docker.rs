@@ -108,8 +108,8 @@ const AUTH: &[Field] = &[
 const HEALTHCHECKS: &[Field] = &[Field::optional("disable", Kind::Bool)];
 
 const LOGGING: &[Field] = &[
-    Field::optional("type", Kind::String),
-    Field::optional("driver", Kind::String),
+    Field::optional("type", Kind::String).with(Rule::Allowed),
+    Field::optional("driver", Kind::String).with(Rule::Allowed),
     Field::optional("config", Kind::MapOfString),
 ];
 

@@ -3,11 +3,14 @@
 //! The engine keeps it to them. What a job reserved stands in a control group as well, where it is seen by whoever
 //! shares cores out among tasks of the other drivers. Containers that share are moved when what is shared changes.
 
+use std::io;
 use std::sync::Weak;
 
+use bollard::models::ContainerCreateBody;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::op::Failure;
+use futures::StreamExt;
 
 use super::World;
 use super::engine::Engine;
@@ -50,9 +53,30 @@ pub(super) const LABEL: &str = "drover.cores";
 /// That they do.
 pub(super) const SHARED: &str = "shared";
 
+/// How many containers are moved at once.
+const MOVED_AT_ONCE: usize = 8;
+
+/// What engines say of a set with cores that they do not have.
+const NOT_THERE: &str = "CPUs are not available";
+
 /// Whether a container that is kept to this set is where it shall be.
 fn is_there(set: &str, shared: &Shared) -> bool {
     set == shared.cores || (set.is_empty() && shared.is_all)
+}
+
+/// What a container shares that is about to start; nothing where cores are not kept apart. One that needs no cores of
+/// its own starts also if that cannot be seen, and is moved at the next change.
+fn shared_or_all(seen: io::Result<Option<Shared>>, launch: LaunchId) -> Option<Shared> {
+    match seen {
+        Ok(shared) => shared.filter(|shared| !shared.cores.is_empty()),
+        Err(error) => {
+            tracing::warn!(%launch, %error, "cannot see which cores a container shares: it begins on all");
+            Some(Shared {
+                cores: String::new(),
+                is_all: true,
+            })
+        }
+    }
 }
 
 impl World {
@@ -72,9 +96,9 @@ impl World {
         let taken = self.blocking(move || match (groups, is_own) {
             (None, _) => Ok(None),
             (Some(groups), true) => groups.set_aside(&launch.to_string(), &own).map(|()| None),
-            (Some(groups), false) => groups.shared_cores(),
+            (Some(groups), false) => Ok(shared_or_all(groups.shared_cores(), launch)),
         });
-        let shared = taken.await?.filter(|shared| !shared.cores.is_empty());
+        let shared = taken.await?;
         Ok(match (list, shared) {
             (Some(list), _) => Cores::Own(list),
             (None, Some(shared)) => {
@@ -120,11 +144,14 @@ impl World {
         };
         // The next engine hears of it when it is there.
         let Ok(engine) = self.engine() else { return };
-        for (launch, id, set) in self.containers.sharing() {
-            if !is_there(&set, &shared) {
-                self.move_one(&engine, launch, &id, &shared).await;
-            }
-        }
+        let sharing = self.containers.sharing().into_iter();
+        let astray = sharing.filter(|(_, _, set)| !is_there(set, &shared));
+        let (engine, shared) = (&engine, &shared);
+        futures::stream::iter(astray)
+            .for_each_concurrent(MOVED_AT_ONCE, |(launch, id, _)| async move {
+                self.move_one(engine, launch, &id, shared).await;
+            })
+            .await;
     }
 
     async fn move_one(&self, engine: &Engine, launch: LaunchId, id: &str, shared: &Shared) {
@@ -137,6 +164,33 @@ impl World {
                 tracing::warn!(%launch, cores, %trouble, "cannot move a container to the cores that are shared");
             }
         }
+    }
+}
+
+/// Makes a container. Its id. One that shares its cores has no set of its own if the engine refuses that: it may have
+/// fewer cores than the agent.
+pub(super) async fn create(
+    engine: &Engine,
+    name: &str,
+    body: ContainerCreateBody,
+    shares: bool,
+) -> Result<String, Trouble> {
+    let set = |body: &mut ContainerCreateBody| body.host_config.as_mut()?.cpuset_cpus.take();
+    let mut without = body.clone();
+    let Some(cores) = set(&mut without).filter(|_| shares) else {
+        return engine.create(name, body).await;
+    };
+    match engine.create(name, body).await {
+        Err(Trouble::Refused(why)) if why.contains(NOT_THERE) => {
+            tracing::warn!(
+                container = name,
+                cores,
+                why,
+                "a container is made without a set of cores"
+            );
+            engine.create(name, without).await
+        }
+        created => created,
     }
 }
 
@@ -157,7 +211,13 @@ pub(super) async fn follow(world: Weak<World>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::sync::mpsc;
+
+    use bollard::models::HostConfig;
+
+    use super::super::fake;
     use super::*;
 
     #[test]
@@ -173,5 +233,52 @@ mod tests {
         assert!(is_there("0-3", &shared("0-3", true)));
         assert!(!is_there("", &shared("1-3", false)));
         assert!(!is_there("1-3", &shared("0-3", true)));
+    }
+
+    #[test]
+    fn container_starts_without_bounds_where_its_cores_cannot_be_seen() {
+        let seen = |seen| shared_or_all(seen, LaunchId(1)).map(Cores::Shared);
+        let cores = seen(Err(io::ErrorKind::PermissionDenied.into())).unwrap();
+        // It is one of those that are moved.
+        assert_eq!((cores.set(), cores.label()), (None, SHARED));
+        assert_eq!(seen(Ok(None)), None);
+        assert_eq!(seen(Ok(Some(Shared::default()))), None);
+    }
+
+    /// What an engine with the cores 0 and 1 says of a container that shares others, and the sets that it was asked for.
+    async fn made(shares: bool) -> (Result<String, Trouble>, Vec<bool>) {
+        let (tell, told) = mpsc::channel();
+        let (engine, _dir) = fake::engine(move |request| {
+            let has_set = request.contains("\"CpusetCpus\":\"2-3\"");
+            tell.send(has_set).unwrap();
+            match has_set {
+                true => {
+                    let why = "Requested CPUs are not available - requested 2-3, available: 0-1";
+                    (400, format!(r#"{{"message":"{why}"}}"#))
+                }
+                false => (201, r#"{"Id":"one","Warnings":[]}"#.to_owned()),
+            }
+        })
+        .await;
+        let host = HostConfig {
+            cpuset_cpus: Some("2-3".to_owned()),
+            ..HostConfig::default()
+        };
+        let body = ContainerCreateBody {
+            host_config: Some(host),
+            ..ContainerCreateBody::default()
+        };
+        let made = create(&engine, "one", body, shares).await;
+        (made, told.try_iter().collect())
+    }
+
+    #[tokio::test]
+    async fn container_that_shares_has_no_set_that_its_engine_refuses() {
+        let (id, asked) = made(true).await;
+        assert_eq!((id.as_deref(), asked), (Ok("one"), vec![true, false]));
+        // Reserved cores are no matter of taste.
+        let (id, asked) = made(false).await;
+        assert!(matches!(id, Err(Trouble::Refused(_))), "{id:?}");
+        assert_eq!(asked, [true]);
     }
 }

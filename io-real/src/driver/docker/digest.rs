@@ -11,14 +11,18 @@ use drover_core::ids::LaunchId;
 use drover_core::input::ImageDigests;
 use drover_core::model::image::repository;
 use drover_core::op::Failure;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::World;
 use super::engine::{Engine, SOON};
-use super::image::reference;
+use super::image::{in_path, reference};
 use super::load;
 
 /// How long an engine that is just coming up is waited for.
 const ENGINE_TIME: Duration = Duration::from_secs(2);
+
+/// How many images are looked at at once.
+const AT_ONCE: usize = 8;
 
 /// How long a registry may take.
 const REGISTRY_TIME: Duration = Duration::from_secs(45);
@@ -26,8 +30,10 @@ const REGISTRY_TIME: Duration = Duration::from_secs(45);
 impl World {
     /// What the tag of an image means, and what these launches run.
     pub(super) async fn look_up_image(&self, query: &ImageQuery) -> Result<ImageDigests, Failure> {
-        let engine = self.engine_within(ENGINE_TIME).await?;
         let reference = reference(&query.image);
+        let what = format!("image {reference:?}: cannot ask its registry");
+        in_path(&reference).map_err(|trouble| trouble.failure(&what))?;
+        let engine = self.engine_within(ENGINE_TIME).await?;
         let asked = Arc::new(DockerConfig {
             image: query.image.clone(),
             auth: query.auth.clone(),
@@ -38,7 +44,6 @@ impl World {
         let found = engine
             .docker()
             .inspect_registry_image(&reference, credentials);
-        let what = format!("image {reference:?}: cannot ask its registry");
         let found = Engine::within(REGISTRY_TIME, found).await;
         let found = found.map_err(|trouble| trouble.failure(&what))?;
         let tag = found.descriptor.digest.filter(|it| is_digest(it));
@@ -46,27 +51,34 @@ impl World {
             let why = format!("{what}: what it answers names no digest");
             Failure::recoverable(why)
         })?;
-        let mut used = BTreeSet::new();
-        for launch in &query.launches {
-            used.extend(self.digest_of(&engine, *launch, &reference, &tag).await);
-        }
+        let launches = query.launches.iter().copied();
+        let digests = launches.map(|launch| self.digest_of(&engine, launch, &reference, &tag));
+        let digests = stream::iter(digests).buffer_unordered(AT_ONCE);
+        let used: BTreeSet<Option<String>> = digests.try_collect().await?;
+        let used = used.into_iter().flatten().collect();
         Ok(ImageDigests { tag, used })
     }
 
-    /// The digest of what a launch runs, where `reference` says. None if it does not run, or if its image did not come
-    /// from there.
+    /// The digest of what a launch runs, where `reference` says. None if its image did not come from there.
+    ///
+    /// # Errors
+    /// Its image is not known, or not now: after a restart, a container may not be found again yet. What runs is not
+    /// guessed then.
     async fn digest_of(
         &self,
         engine: &Engine,
         launch: LaunchId,
         reference: &str,
         wanted: &str,
-    ) -> Option<String> {
-        let image = self.images.used_by(launch)?;
-        let image = engine.docker().inspect_image(&image);
-        let image = Engine::within(SOON, image).await.ok()?;
-        let digests = image.repo_digests.unwrap_or_default();
-        digest_in(&digests, reference, wanted)
+    ) -> Result<Option<String>, Failure> {
+        let image = self.images.used_by(launch).ok_or_else(|| {
+            Failure::recoverable("which image a container of it has is not known yet")
+        })?;
+        let found = engine.docker().inspect_image(&image);
+        let found = Engine::within(SOON, found).await;
+        let found = found.map_err(|it| it.failure("the image of a container is not known"))?;
+        let digests = found.repo_digests.unwrap_or_default();
+        Ok(digest_in(&digests, reference, wanted))
     }
 }
 

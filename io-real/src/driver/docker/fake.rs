@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use super::engine::Engine;
 
-/// What the engine answers to a request such as `GET /v1.41/images/x/json`: a status and a body.
+/// What the engine answers to a request such as `GET /v1.41/images/x/json`: a status and a body. What a request says
+/// besides stands in a second line.
 type Answers = dyn Fn(&str) -> (u16, String) + Send + Sync;
 
 /// An engine, and where it listens as long as the directory is there.
@@ -34,18 +35,26 @@ pub(super) async fn engine(
 }
 
 fn serve(stream: UnixStream, answers: &Answers) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut from = BufReader::new(stream.try_clone().unwrap());
+    let mut lines = from.by_ref().lines();
     let Some(Ok(request)) = lines.next() else {
         return;
     };
-    // No test sends a body.
-    let is_header = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| !it.is_empty());
-    lines.take_while(is_header).for_each(drop);
+    let mut said = 0;
+    for header in lines.map_while(Result::ok).take_while(|it| !it.is_empty()) {
+        let (name, value) = header.split_once(':').unwrap();
+        if name.eq_ignore_ascii_case("content-length") {
+            said = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; said];
+    from.read_exact(&mut body).unwrap();
     let request = request.trim_end_matches(" HTTP/1.1");
     let (status, body) = match request.rsplit('/').next() {
         Some("version") => (200, r#"{"ApiVersion":"1.41"}"#.to_owned()),
         Some("info") => (200, "{}".to_owned()),
-        _ => answers(request),
+        _ if body.is_empty() => answers(request),
+        _ => answers(&format!("{request}\n{}", String::from_utf8_lossy(&body))),
     };
     let length = body.len();
     let head = format!(

@@ -41,6 +41,21 @@ pub(super) fn reference(image: &str) -> String {
     }
 }
 
+/// An image's name, as a part of the path of a request: what is no such name could lead to another one.
+///
+/// # Errors
+/// It is no name.
+pub(super) fn in_path(reference: &str) -> Result<&str, Trouble> {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"._-+/:@[]".contains(&it);
+    let leads_away = |part: &str| matches!(part, "" | "." | "..");
+    match reference.bytes().all(is_plain) && !reference.split('/').any(leads_away) {
+        true => Ok(reference),
+        false => Err(Trouble::Refused(format!(
+            "{reference:?} is no name of an image: invalid reference format"
+        ))),
+    }
+}
+
 /// What was fetched, by its content: what its tag means may change meanwhile.
 fn fetched(reference: &str, digest: &str) -> String {
     let name = reference.split('@').next().unwrap_or(reference);
@@ -348,6 +363,7 @@ fn planted(
 }
 
 async fn id_of(engine: &Engine, reference: &str) -> Result<String, Trouble> {
+    let reference = in_path(reference)?;
     let image = Engine::within(SOON, engine.docker().inspect_image(reference)).await?;
     image
         .id
@@ -516,6 +532,35 @@ mod tests {
             ("a@sha256:00", "a@sha256:00"),
         ] {
             assert_eq!(reference(image), expected);
+        }
+    }
+
+    #[test]
+    fn name_of_an_image_leads_to_no_other_request() {
+        for name in [
+            "a:1",
+            "reg.example:5000/A_b/c-d:1@sha256:00",
+            "[::1]:5000/a:1",
+        ] {
+            assert_eq!(in_path(name), Ok(name));
+        }
+        for name in [
+            "",
+            "/a",
+            "a/",
+            "a//b:1",
+            "../containers/x",
+            "a/../../info",
+            "a/./b",
+            "a:1?x=y",
+            "a#b",
+            "a%2e%2e",
+            "a\\..\\b",
+            "a b",
+            "a\tb",
+            "ä",
+        ] {
+            assert!(matches!(in_path(name), Err(Trouble::Refused(_))), "{name}");
         }
     }
 

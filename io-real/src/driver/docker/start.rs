@@ -173,8 +173,9 @@ impl World {
         let network = network::of(&found, &ours.network);
         let runs = exit::runs(&found);
         self.known(task, launch, id.clone(), &found, drained);
-        // Others may have reserved some of its cores since it was made.
-        self.move_to_shared_cores().await;
+        // Others may have reserved some of its cores since it was made. That waits for all who are moved.
+        let world = self.clone();
+        tokio::spawn(async move { world.move_to_shared_cores().await });
         Ok((id, network, runs))
     }
 
@@ -289,6 +290,7 @@ impl World {
         joined: Option<&Joined>,
     ) -> Result<(String, Mounted), Failure> {
         let network_mode = joined.map(Joined::mode);
+        let shares = matches!(cores, Cores::Shared(_));
         let (world, task, ours_, asked, config) = (
             self.clone(),
             task.clone(),
@@ -328,7 +330,7 @@ impl World {
             Ok(made())
         });
         let (body, mounted) = made.await??;
-        let created = engine.create(&ours.name, body).await;
+        let created = cores::create(engine, &ours.name, body, shares).await;
         let id = created.map_err(|trouble| trouble.failure("cannot create the container"))?;
         Ok((id, mounted))
     }

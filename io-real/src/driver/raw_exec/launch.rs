@@ -201,14 +201,15 @@ impl LaunchDependencies {
             beside,
             streams,
         } = making;
-        let user = find_user(&config.user)?;
+        let named = find_named(&config.user)?;
+        if config.profile.is_none() {
+            self.admit(named.as_ref())?;
+        }
+        let user = named.filter(is_another);
         let entrance = self.entrance(task, config)?;
         let mut env = filter_env(config.env.clone(), &own.denied_envvars);
         let isolated = match &config.profile {
-            None => {
-                self.admit(&config.user)?;
-                None
-            }
+            None => None,
             Some(profile) => {
                 let user = user.as_ref().ok_or_else(no_user)?;
                 env.extend(user.variables());
@@ -294,17 +295,19 @@ impl LaunchDependencies {
     }
 
     /// Admits the user of a task that is not isolated; the agent's own if it names none.
-    fn admit(&self, named: &str) -> Result<(), LaunchError> {
+    fn admit(&self, named: Option<&User>) -> Result<(), LaunchError> {
         let denied = &self.isolation.denied_raw;
         if denied.is_empty() {
             return Ok(());
         }
-        let user = match named {
-            "" => user::own(),
-            named => user::find(named),
+        let admitted = match named {
+            Some(user) => denied.admit(user, RAW_EXEC),
+            None => {
+                let own = user::own().map_err(|error| LaunchError::Invalid(error.to_string()))?;
+                denied.admit(&own, RAW_EXEC)
+            }
         };
-        let user = user.map_err(|error| LaunchError::Invalid(error.to_string()))?;
-        denied.admit(&user, RAW_EXEC).map_err(LaunchError::Invalid)
+        admitted.map_err(LaunchError::Invalid)
     }
 
     /// How a launch is isolated: in namespaces of its own, or in those of the launch beside which it runs.
@@ -396,12 +399,22 @@ fn no_user() -> LaunchError {
 /// Whom to become; nobody else if nobody is named, or if the agent is that user and may become
 /// nobody else.
 fn find_user(name: &str) -> Result<Option<User>, LaunchError> {
+    Ok(find_named(name)?.filter(is_another))
+}
+
+/// The user that is named, if one is. Looked up once for each launch, so that who is admitted is who runs.
+fn find_named(name: &str) -> Result<Option<User>, LaunchError> {
     if name.is_empty() {
         return Ok(None);
     }
     let found = user::find(name).map_err(|error| LaunchError::Invalid(error.to_string()))?;
+    Ok(Some(found))
+}
+
+/// Whether a user is to be become: an agent that is not root may become nobody else.
+fn is_another(user: &User) -> bool {
     let me = geteuid();
-    Ok(Some(found).filter(|user| me.is_root() || user.uid != me.as_raw()))
+    me.is_root() || user.uid != me.as_raw()
 }
 
 /// A program that is not there is the commonest mistake: it gets words of its own.

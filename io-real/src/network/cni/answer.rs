@@ -60,7 +60,7 @@ struct Names {
 ///
 /// # Errors
 /// It is not what the contract says.
-pub(super) fn network(answer: &serde_json::Value) -> Result<PluginNetwork, serde_json::Error> {
+pub fn network(answer: &serde_json::Value) -> Result<PluginNetwork, serde_json::Error> {
     let made = Made::deserialize(answer)?;
     let own = |ip: &Ip| match ip.interface {
         None => Some(None),
@@ -135,7 +135,7 @@ struct Complaint {
 }
 
 /// Why a plugin failed, in its own words, if it says that by the contract.
-pub(super) fn complaint(answer: &[u8]) -> Option<String> {
+pub fn complaint(answer: &[u8]) -> Option<String> {
     let said: Complaint = serde_json::from_slice(answer).ok()?;
     let (msg, details) = (plain(&said.msg), plain(&said.details));
     let words = match details.is_empty() {

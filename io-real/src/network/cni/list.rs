@@ -26,23 +26,23 @@ const OLDEST: &str = "0.1.0";
 
 /// The plugins that make a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct List {
+pub struct List {
     /// The network's name.
-    pub(crate) name: String,
+    pub name: String,
     /// The version of the contract with plugins.
     pub(super) version: String,
     /// Whether its plugins are not to be asked later whether all is well (`disableCheck`).
     #[serde(default)]
     pub(super) unchecked: bool,
     /// The plugins with their configuration, in the order in which they are added.
-    pub(super) plugins: Vec<Plugin>,
+    pub plugins: Vec<Plugin>,
 }
 
 /// A plugin of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Plugin {
+pub struct Plugin {
     /// The name of its program.
-    pub(super) program: String,
+    pub program: String,
     /// What it can be told about an allocation.
     pub(super) capabilities: Vec<String>,
     /// All that the file says of it.
@@ -133,7 +133,7 @@ impl List {
     ///
     /// # Errors
     /// It describes no network.
-    pub(super) fn parse(text: &str) -> Result<List, String> {
+    pub fn parse(text: &str) -> Result<List, String> {
         let whole: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
         let name = words(&whole, "name").unwrap_or_default();

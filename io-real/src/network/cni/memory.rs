@@ -3,13 +3,11 @@
 //! by now.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fsync, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,14 +17,8 @@ use super::list::List;
 /// The file that it stands in, in the directory of the network.
 const FILE: &str = "cni";
 
-/// The file that plugins read their input from.
-const INPUT: &str = "cni-input";
-
 /// The longest memory, in bytes: a list and an answer, with all that is written of them.
 const LONGEST: u64 = 4 << 20;
-
-/// The pause before somebody looks again whether a plugin still has its input.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A network that plugins make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +57,12 @@ impl Memory {
         if u64::try_from(text.len()).is_ok_and(|length| length >= LONGEST) {
             return Err(io::Error::other("the plugins' configuration is too long"));
         }
+        // It is nested deeper than what it was made of, and too deep is not read. Nobody could take back what it says.
+        if let Err(error) = serde_json::from_slice::<Memory>(&text) {
+            let why =
+                format!("what plugins are asked, or answered, could not be read again: {error}");
+            return Err(io::Error::other(why));
+        }
         let new = format!("{FILE}.new");
         let flags =
             OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -82,47 +80,6 @@ impl Memory {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-/// The file that plugins of a network read, locked: only one at a time runs for it. A plugin has the lock too, so that
-/// one which outlives its agent is waited for by the next.
-pub(super) struct Input(File);
-
-impl Input {
-    /// Takes it, when nobody else has it, or when `patience` is over: a plugin runs no longer than that, and what it
-    /// started may have the lock for ever.
-    pub(super) fn take(dir: BorrowedFd<'_>, patience: Duration) -> io::Result<Input> {
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(dir, INPUT, flags, Mode::from_raw_mode(0o600))?);
-        let until = Instant::now() + patience;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Input(file)),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
-                    thread::sleep(PAUSE);
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(Input(file)),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// What the next plugin reads.
-    pub(super) fn with(&mut self, text: &[u8]) -> io::Result<File> {
-        self.0.set_len(0)?;
-        self.0.rewind()?;
-        self.0.write_all(text)?;
-        self.0.rewind()?;
-        self.0.try_clone()
-    }
-}
-
-impl Drop for Input {
-    fn drop(&mut self) {
-        let _ = self.0.set_len(0);
-        // Not only our handle: what a plugin left running may have one.
-        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -158,29 +115,28 @@ mod tests {
     }
 
     #[test]
-    fn input_has_one_holder_at_a_time() {
+    fn what_could_not_be_read_again_is_not_remembered() {
         let home = tempfile::tempdir().unwrap();
         let dir = File::open(home.path()).unwrap();
-        let mut input = Input::take(dir.as_fd(), Duration::ZERO).unwrap();
-        let mut seen = String::new();
-        input.with(b"long text").unwrap();
-        input
-            .with(b"short")
-            .unwrap()
-            .read_to_string(&mut seen)
-            .unwrap();
-        assert_eq!(seen, "short");
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(home.path().join(INPUT));
-        let other = file.unwrap();
-        let try_it = || flock(&other, FlockOperation::NonBlockingLockExclusive);
-        assert_eq!(try_it(), Err(Errno::WOULDBLOCK));
-        // Somebody who has a handle for ever keeps nobody off.
-        let _kept = input.with(b"").unwrap();
-        drop(input);
-        assert_eq!(try_it(), Ok(()));
-        drop(Input::take(dir.as_fd(), Duration::ZERO).unwrap());
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let memory = |of_file, of_answer| Memory {
+            list: List::parse(&format!(
+                r#"{{"name": "mine", "type": "x", "deep": {}}}"#,
+                nested(of_file)
+            ))
+            .unwrap(),
+            path: Vec::new(),
+            args: String::new(),
+            runtime: Map::new(),
+            result: Some(serde_json::from_str(&nested(of_answer)).unwrap()),
+        };
+        let good = memory(100, 100);
+        good.write(dir.as_fd()).unwrap();
+        // As deep as can be read by itself.
+        for bad in [memory(126, 1), memory(1, 127)] {
+            let why = bad.write(dir.as_fd()).unwrap_err().to_string();
+            assert!(why.contains("recursion limit"), "{why}");
+            assert_eq!(Memory::read(dir.as_fd()).unwrap().as_ref(), Some(&good));
+        }
     }
 }

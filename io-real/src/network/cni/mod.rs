@@ -12,8 +12,9 @@
 //! Plugins are the operator's, and run as the agent does. A job chooses among networks that the operator described, and
 //! says arguments; a list's configuration it does not see or change.
 
-mod answer;
-pub(crate) mod list;
+pub mod answer;
+mod input;
+pub mod list;
 mod memory;
 mod plugin;
 
@@ -30,10 +31,11 @@ use rustix::fs::{Access, access};
 use serde_json::{Map, Value, json};
 
 use super::{NAMESPACE, Networks, files, make_namespace, namespace};
+use input::Input;
 use list::{Lists, Plugin};
-use memory::{Input, Memory};
+use memory::Memory;
 
-/// How long one plugin may take, and how long one of an earlier agent's is waited for.
+/// How long one plugin may take, and how long one of an earlier agent's is waited for before it is killed.
 const EACH: Duration = Duration::from_secs(25);
 /// How long all of a list may take to be added. With the wait, with what was half made before, and with what fails now,
 /// it is less than a hook may take.

@@ -225,6 +225,10 @@ mod tests {
         }
         let beside = Script::new("head -c 1000000 /dev/zero >&2; echo '{}'").run();
         assert_eq!(beside, Ok("{}\n".to_owned()));
+        // What it says beside its answer is no end of it, and no reason to wait for ever.
+        let noise = Script::new("exec yes >&2");
+        let why = noise.run_for(Duration::from_millis(500)).unwrap_err();
+        assert!(why.contains("in time"), "{why}");
     }
 
     #[test]

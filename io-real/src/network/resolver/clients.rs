@@ -17,7 +17,13 @@ pub(super) struct Bounds {
     pub(super) at_once: u32,
     /// How many may be under way.
     pub(super) under_way: u32,
+    /// How many of all clients may be under way. Of what is free of them one client has a quarter at most: whoever
+    /// takes much leaves something to those who come later.
+    pub(super) of_all: u32,
 }
+
+/// The part of what is free that one client may have.
+const SHARE: u32 = 4;
 
 #[derive(Debug)]
 struct Client {
@@ -31,7 +37,14 @@ struct Client {
 #[derive(Debug)]
 pub(super) struct Clients {
     bounds: Bounds,
-    known: Mutex<BTreeMap<Ipv4Addr, Client>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    clients: BTreeMap<Ipv4Addr, Client>,
+    /// How many of all of them are under way.
+    under_way: u32,
 }
 
 /// That something of a client is under way, for as long as this lives.
@@ -43,7 +56,9 @@ pub(super) struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(client) = self.of.known().get_mut(&self.client) {
+        let mut known = self.of.known();
+        known.under_way = known.under_way.saturating_sub(1);
+        if let Some(client) = known.clients.get_mut(&self.client) {
             client.under_way = client.under_way.saturating_sub(1);
         }
     }
@@ -73,7 +88,7 @@ impl Clients {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<Ipv4Addr, Client>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,25 +96,28 @@ impl Clients {
     pub(super) fn begin(self: &Arc<Clients>, from: Ipv4Addr, now: Instant) -> Option<UnderWay> {
         let bounds = self.bounds;
         let mut known = self.known();
-        if known.len() >= MOST_CLIENTS && !known.contains_key(&from) {
+        let Known { clients, under_way } = &mut *known;
+        if clients.len() >= MOST_CLIENTS && !clients.contains_key(&from) {
             // Whoever rested long enough is as good as new.
-            known.retain(|_, it| it.under_way > 0 || bounds.left(it, now) < bounds.most());
-            if known.len() >= MOST_CLIENTS {
+            clients.retain(|_, it| it.under_way > 0 || bounds.left(it, now) < bounds.most());
+            if clients.len() >= MOST_CLIENTS {
                 return None;
             }
         }
-        let client = known.entry(from).or_insert(Client {
+        let client = clients.entry(from).or_insert(Client {
             left: bounds.most(),
             at: now,
             under_way: 0,
         });
         client.left = bounds.left(client, now);
         client.at = now;
-        if client.under_way >= bounds.under_way {
+        let free = bounds.of_all.saturating_sub(*under_way);
+        if client.under_way >= bounds.under_way.min(free.div_ceil(SHARE)) {
             return None;
         }
         client.left = client.left.checked_sub(1000)?;
         client.under_way += 1;
+        *under_way += 1;
         Some(UnderWay {
             of: self.clone(),
             client: from,
@@ -116,6 +134,7 @@ mod tests {
         each_second: 10,
         at_once: 20,
         under_way: 4,
+        of_all: 32,
     };
     const ONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -148,6 +167,37 @@ mod tests {
     }
 
     #[test]
+    fn clients_that_take_all_they_get_leave_something_to_others() {
+        let clients = Clients::new(BOUNDS);
+        let now = Instant::now();
+        let taking = |number: u32| {
+            let from = Ipv4Addr::from(number);
+            let clients = clients.clone();
+            move || clients.begin(from, now)
+        };
+        // More than would be needed if each took all that it may have by itself.
+        let mut held: Vec<UnderWay> = Vec::new();
+        for number in 0..BOUNDS.of_all / BOUNDS.under_way + 2 {
+            held.extend(std::iter::from_fn(taking(number)));
+        }
+        let one_more: Vec<UnderWay> = std::iter::from_fn(taking(1000)).collect();
+        assert!(!one_more.is_empty(), "{} are held", held.len());
+        drop((held, one_more));
+        assert_eq!(clients.known().under_way, 0);
+        let again: Vec<UnderWay> = std::iter::from_fn(taking(1000)).collect();
+        assert_eq!(again.len(), 4);
+    }
+
+    #[test]
+    fn all_clients_together_have_only_so_many() {
+        let clients = Clients::new(BOUNDS);
+        let now = Instant::now();
+        let many = (0..1000).filter_map(|number| clients.begin(Ipv4Addr::from(number), now));
+        let held: Vec<UnderWay> = many.collect();
+        assert_eq!(held.len(), 32);
+    }
+
+    #[test]
     fn clients_without_end_are_not_remembered() {
         let clients = Clients::new(BOUNDS);
         let now = Instant::now();
@@ -159,6 +209,6 @@ mod tests {
         assert!(clients.begin(one_more, now).is_none());
         let rested = now + Duration::from_secs(2);
         assert!(clients.begin(one_more, rested).is_some());
-        assert_eq!(clients.known().len(), 1);
+        assert_eq!(clients.known().clients.len(), 1);
     }
 }

@@ -13,12 +13,11 @@ use drover_core::agent::names::{Found, Names};
 use drover_core::model::network::{Ipv4, Subnet};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::Sockets;
-use super::clients::{Bounds, Clients, UnderWay};
+use super::clients::{Bounds, Clients};
 use super::message::{Code, Over, Query};
 use super::table::Table;
 use super::upstream::{Upstream, framed};
@@ -28,16 +27,15 @@ const QUESTIONS: Bounds = Bounds {
     each_second: 200,
     at_once: 400,
     under_way: 32,
+    of_all: 256,
 };
 /// What connections one client may have.
 const CONNECTIONS: Bounds = Bounds {
     each_second: 20,
     at_once: 40,
     under_way: 8,
+    of_all: 64,
 };
-/// The most questions and connections of all clients at a time.
-const MOST_QUESTIONS: usize = 256;
-const MOST_CONNECTIONS: usize = 64;
 /// The most questions of one connection, and how long each of its steps may take.
 const MOST_IN_CONNECTION: usize = 100;
 const STEP: Duration = Duration::from_secs(10);
@@ -54,8 +52,6 @@ struct Server {
     upstream: Upstream,
     questions: Arc<Clients>,
     connections: Arc<Clients>,
-    most_questions: Arc<Semaphore>,
-    most_connections: Arc<Semaphore>,
     turn: AtomicUsize,
 }
 
@@ -69,8 +65,6 @@ pub(super) fn begin(sockets: Sockets, table: Table) -> io::Result<JoinSet<()>> {
         upstream: Upstream::new(sockets.subnet.gateway()),
         questions: Clients::new(QUESTIONS),
         connections: Clients::new(CONNECTIONS),
-        most_questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
-        most_connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
         turn: AtomicUsize::default(),
     });
     let mut serving = JoinSet::new();
@@ -78,9 +72,6 @@ pub(super) fn begin(sockets: Sockets, table: Table) -> io::Result<JoinSet<()>> {
     serving.spawn(server.take_connections(connections));
     Ok(serving)
 }
-
-/// That something is under way, of one client and of all.
-type Held = (UnderWay, OwnedSemaphorePermit);
 
 impl Server {
     async fn take_packets(self: Arc<Server>, socket: Arc<UdpSocket>) {
@@ -93,7 +84,7 @@ impl Server {
             let Some(asker) = self.asker(from) else {
                 continue;
             };
-            let Some(held) = hold(&self.questions, &self.most_questions, asker) else {
+            let Some(held) = self.questions.begin(asker, Instant::now()) else {
                 continue;
             };
             let Some(query) = packet.get(..length).and_then(Query::read) else {
@@ -119,8 +110,9 @@ impl Server {
             let Some(asker) = self.asker(from) else {
                 continue;
             };
-            let held = hold(&self.connections, &self.most_connections, asker);
-            let Some(held) = held else { continue };
+            let Some(held) = self.connections.begin(asker, Instant::now()) else {
+                continue;
+            };
             let server = self.clone();
             tokio::spawn(async move {
                 // However it ends, the connection is closed.
@@ -135,7 +127,7 @@ impl Server {
         for _ in 0..MOST_IN_CONNECTION {
             let question = timeout(STEP, received(&mut connection)).await.ok()??;
             let query = Query::read(&question)?;
-            let _held = hold(&self.questions, &self.most_questions, asker)?;
+            let _held = self.questions.begin(asker, Instant::now())?;
             let answer = framed(&self.answer(&query, asker, Over::Tcp).await?);
             let sent = timeout(STEP, connection.write_all(&answer)).await;
             sent.ok()?.ok()?;
@@ -175,11 +167,6 @@ impl Server {
             Found::Elsewhere => without(Code::Refused),
         }
     }
-}
-
-fn hold(clients: &Arc<Clients>, most: &Arc<Semaphore>, asker: Ipv4Addr) -> Option<Held> {
-    let permit = most.clone().try_acquire_owned().ok()?;
-    Some((clients.begin(asker, Instant::now())?, permit))
 }
 
 /// The next message of a connection, if it may be a question.

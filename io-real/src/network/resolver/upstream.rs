@@ -10,7 +10,7 @@ use std::time::Duration;
 use drover_core::model::network::Ipv4;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
@@ -20,8 +20,6 @@ use crate::connect::{Connect, Tcp};
 use crate::facts;
 use crate::network::files;
 
-/// The most questions that are passed on at a time.
-const MOST: usize = 128;
 /// How long one server may take, and all of them together.
 const EACH: Duration = Duration::from_secs(2);
 const ALL: Duration = Duration::from_secs(5);
@@ -38,7 +36,6 @@ pub(super) struct Upstream {
     /// The bridge's own address, at which nobody else answers.
     own: IpAddr,
     known: Mutex<Option<(Instant, Vec<IpAddr>)>>,
-    under_way: Semaphore,
 }
 
 impl Upstream {
@@ -46,13 +43,12 @@ impl Upstream {
         Upstream {
             own: address(own).into(),
             known: Mutex::default(),
-            under_way: Semaphore::new(MOST),
         }
     }
 
-    /// The answer of the first server that has one; none if nobody has in time, or too much is under way.
+    /// The answer of the first server that has one; none if nobody has in time. How many questions are under way is
+    /// bounded by who takes them.
     pub(super) async fn ask(&self, query: &Query, over: Over) -> Option<Vec<u8>> {
-        let _under_way = self.under_way.try_acquire().ok()?;
         let mut failed = None;
         let asked = async {
             for server in self.servers().await {

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 
-use rustix::process::{Resource, Rlimit, Signal, getpgrp, kill_process_group, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpgrp, getrlimit, kill_process_group, setrlimit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::plugin::process::pass_nothing_on;
@@ -81,10 +83,12 @@ fn work() -> io::Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
+/// Bounds what it may use. What is stricter already stays so.
 fn limit(what: Resource, most: u64) -> io::Result<()> {
+    let hard = getrlimit(what).maximum.unwrap_or(u64::MAX).min(most);
     let limit = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
+        current: Some(hard),
+        maximum: Some(hard),
     };
     Ok(setrlimit(what, limit)?)
 }

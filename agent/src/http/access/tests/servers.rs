@@ -10,7 +10,10 @@ use drover_core::time::Timestamp;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{ask, get, is_denied};
+use super::{ask, get, is_denied, secret};
+use crate::http::access::Principal;
+use crate::http::params::Params;
+use crate::http::{Members, NotTold, Settings, StatusQuestion, StatusServers, status_servers};
 use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 use crate::testing::Rig;
 use crate::times;
@@ -41,6 +44,21 @@ impl TokenServers for Script {
                 false => known.ok_or(Unresolved::Unknown),
             }
         })
+    }
+}
+
+/// What is asked of them is looked at before they are.
+impl StatusServers for Script {
+    fn leader(&self, _: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>> {
+        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
+    }
+
+    fn peers(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>> {
+        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
+    }
+
+    fn members(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>> {
+        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
     }
 }
 
@@ -126,6 +144,43 @@ async fn token_of_the_node_that_is_deleted_is_revoked_while_no_server_answers() 
     let path = format!("/v1/acl/token/{}", text("AccessorID"));
     assert_eq!(ask(&rig, ROOT, "DELETE", &path, &json!({})).await.0, 200);
     own.revoked(&rig.api).await;
+}
+
+/// Nor by the agent's own user, who needs no token and may show one.
+#[tokio::test]
+async fn token_of_the_node_is_not_shown_to_servers() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
+    let asked = json!({ "Name": "own", "Type": "management" });
+    let (own, _) = secret(ask(&rig, ROOT, "PUT", "/v1/acl/token", &asked).await).await;
+    let mut api = rig.api.clone();
+    api.settings = Arc::new(Settings {
+        status_servers: Some(servers.clone()),
+        ..Settings::clone(&api.settings)
+    });
+    let shown = async |given: &str, principal: Principal| {
+        let mut headers = axum::http::HeaderMap::new();
+        headers.insert("x-nomad-token", given.parse().unwrap());
+        let mut params = Params::parse(Vec::new()).unwrap();
+        params.principal = principal;
+        let (_, question) = (status_servers::ask(&api, &params, &headers, &[]).await).unwrap();
+        question.token.expose().to_owned()
+    };
+    for (given, expected) in [
+        (ANN, ANN),
+        (&own, ""),
+        (EVE, ""),
+        ("nonsense", ""),
+        ("", ""),
+    ] {
+        assert_eq!(shown(given, Principal::unlimited()).await, expected);
+    }
+    let mut headers = axum::http::HeaderMap::new();
+    headers.insert("x-nomad-token", own.parse().unwrap());
+    let sender = api.sender(&headers).await.unwrap();
+    assert_eq!(shown(&own, sender).await, "");
+    servers.fall_silent();
+    assert_eq!(shown(BOB, Principal::unlimited()).await, "", "nobody says");
 }
 
 #[tokio::test]

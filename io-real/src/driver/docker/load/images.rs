@@ -6,6 +6,7 @@ use std::io;
 use bollard::query_parameters::ListImagesOptionsBuilder;
 
 use super::super::engine::{Engine, SOON};
+use super::super::image::in_path;
 use super::super::records::Records;
 use super::super::trouble::Trouble;
 
@@ -103,6 +104,7 @@ impl Images {
 }
 
 pub(super) async fn inspect(engine: &Engine, reference: &str) -> Result<Present, Trouble> {
+    let reference = in_path(reference)?;
     let image = Engine::within(SOON, engine.docker().inspect_image(reference)).await?;
     let silent = || Trouble::Failed("the engine does not say which image that is".to_owned());
     Ok(Present {

@@ -1,0 +1,5 @@
+//! See `drover_fuzz::cni_list`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| drover_fuzz::cni_list(bytes));
