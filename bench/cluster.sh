@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A node of a cluster: how soon it is ready at a server, how soon what the server placed runs and is known to run,
-# what it sends and what it costs. The same of Nomad's own client at the same server, in the same run. Needs a
-# `nomad` program on the PATH, which is the server. Prints a table: each figure, what it must be at least, and what
-# it is meant to be.
+# what it sends and what it costs; what TLS adds, and a hundred nodes whose leader dies. The same of Nomad's own client
+# at the same server, in the same run, where that can be. Needs a `nomad` program on the PATH, which is the server.
+# Then what the tests of the wire, of TLS and of simulated fleets measure. Prints a table: each figure, what it must be
+# at least, and what it is meant to be.
 #
 #   bench/cluster.sh [--quick]    quick: smaller numbers, for a first look
 #
@@ -15,61 +16,78 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
+. bench/beside_nomad.sh
+. bench/cluster_more.sh
 
 port=${addr##*:}
 server_http=127.0.0.1:$((port + 10)) server_rpc=127.0.0.1:$((port + 11)) figures=127.0.0.1:$((port + 13))
-server='' listener='' command=()
+# Processes that end with the servers: these, and who listens to what they count.
+servers=() command=()
 
-# What the server counts goes to a file, a line for each.
-start_server() {
-    mkdir -p "$dir/server"
+# begin_server NAME PORT EXPECTED [MORE]: a server of so many, with more settings. What it counts goes to one address.
+# When it begins to lead it gives nodes half a minute: with the usual five nobody would see a minute later which are lost.
+begin_server() {
+    mkdir -p "$dir/$1"
     {
-        nomad_settings "$dir/server" $((port + 10))
+        nomad_settings "$dir/$1" "$2"
         cat << EOF
+name = "$1"
 server {
-  enabled          = true
-  bootstrap_expect = 1
+  enabled                = true
+  bootstrap_expect       = $3
+  failover_heartbeat_ttl = "30s"
 }
 telemetry {
   statsd_address   = "$figures"
   disable_hostname = true
 }
 EOF
-    } > "$dir/server.hcl"
-    "$client" figures "$figures" "$dir/figures" &
-    listener=$!
-    env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/server.hcl" >> "$dir/log" 2>&1 &
-    server=$!
-    until curl -sf "http://$server_http/v1/status/leader" | grep -q :; do
-        kill -0 "$server" 2> /dev/null || fail 'the server does not start'
+        echo "${4:-}"
+    } > "$dir/$1.hcl"
+    env -i PATH="$PATH" HOME="$dir" nomad agent -config "$dir/$1.hcl" >> "$dir/log" 2>&1 &
+    servers+=($!)
+}
+
+# await_leader PORT: of the API of a server.
+await_leader() {
+    local tries=600
+    until curl -sf "http://127.0.0.1:$1/v1/status/leader" | grep -q :; do
+        [ $((tries -= 1)) -gt 0 ] || fail 'the servers do not start'
         sleep 0.1
     done
 }
 
-end_server() {
-    [ -z "$server" ] || kill -KILL "$server" 2> /dev/null || true
-    [ -z "$listener" ] || kill -KILL "$listener" 2> /dev/null || true
-    wait "$server" "$listener" 2> /dev/null || true
-    server='' listener=''
-    rm -rf "$dir/server"
+# What it counts goes to a file, a line for each.
+start_server() {
+    "$client" figures "$figures" "$dir/figures" &
+    servers+=($!)
+    begin_server server $((port + 10)) 1
+    await_leader $((port + 10))
+}
+
+end_servers() {
+    [ ${#servers[@]} = 0 ] || kill -KILL "${servers[@]}" 2> /dev/null || true
+    wait "${servers[@]}" 2> /dev/null || true
+    servers=()
+    rm -rf "$dir"/server*/
 }
 
 cleanup_all() {
     local code=$?
     trap - EXIT
     set +e
-    end_server
+    end_servers
     (exit $code)
     cleanup
 }
 
+# client_settings DATA PORT SERVER: what Nomad's client is told.
 client_settings() {
-    {
-        nomad_settings "$dir/data" "$port"
-        cat << EOF
+    nomad_settings "$1" "$2"
+    cat << EOF
 client {
   enabled       = true
-  servers       = ["$server_rpc"]
+  servers       = ["$3"]
   gc_max_allocs = 20000
   options = {
     "fingerprint.denylist" = "env_aws,env_gce,env_azure,env_digitalocean,consul,vault"
@@ -81,7 +99,6 @@ plugin "raw_exec" {
   }
 }
 EOF
-    } > "$dir/client.hcl"
 }
 
 # Starts the agent; sets agent, joined, and the command that starts it.
@@ -135,7 +152,7 @@ measure_joining() {
 
 measure_idle() {
     local seconds cpu0 bytes0 beats0 nodes0 ports
-    seconds=$(runs 120 20)
+    seconds=$(runs 300 40)
     sleep "$(runs 30 5)"
     note memory "$(proportional "$agent")"
     ports=$(wire_ports)
@@ -144,7 +161,8 @@ measure_idle() {
     note cpu $((($(group_cpu) - cpu0) / (seconds * 10)))
     [ "$ports" = "$(wire_ports)" ] || fail "$who: a connection was made anew"
     note bytes $((($(wire_bytes) - bytes0) * 3600 / seconds))
-    note beats $((($(counted update_status) - beats0) * 3600 / seconds))
+    # The server asks for one after ten to twenty seconds, in the middle fifteen.
+    note beats $((($(counted update_status) - beats0) * 15 * 1000 / seconds))
     note registrations $(($(counted register) - nodes0))
 }
 
@@ -206,41 +224,52 @@ measure() {
     join_cluster
     measure_idle
     measure_work
+    [ "$who" = nomad ] || measure_pull
     measure_return
     leave_cluster
-    end_server
+    measure_encryption
+    end_servers
 }
 
-# Thousandths of a percent.
-row_percent() { row ' %' 1000 3 less "$@"; }
-
-# cluster_row FIGURE KIND WHAT LEAST AIM: ours, and Nomad's behind it.
-cluster_row() {
-    local theirs=${found["nomad $1"]:-}
-    "row_$2" "$3" "${found["drover $1"]}" "$4" "$5" | tr -d '\n'
-    echo "  nomad: ${theirs:--}"
+print_table() {
+    printf -v nomad_column '%12s %7s' nomad ratio
+    header
+    figure ' ms' 1000 2 less joined 'program start to ready at the server, p50' 250000 60000
+    figure ' ms' 1000 2 less placed50 'submitted to process started, p50' 40000 12000
+    figure ' ms' 1000 2 less placed99 '... p99' 120000 40000
+    figure '' 1000 2 less encrypted '... with TLS, to the same without' 1200 1050
+    figure ' ms' 1000 2 less running 'submitted to running at the server, p50' 250000 90000
+    figure ' ms' 1000 2 less stopped 'stopped to complete at the server, p50' 150000 80000
+    figure ' ms' 1000 0 less told '300 end at once: until the server knows all' - -
+    figure '' 1 0 less updates '... calls that tell it' 20 8
+    figure ' ms' 1000 0 less pulled '1,000 placed at once: until the node decided on all' 400000 80000
+    figure '' 1000 2 less beats 'idle node: heartbeats for each that the TTL asks for' 1100 1000
+    figure ' KB' 1000 0 less bytes '... bytes on the wire, an hour' 600000 400000
+    figure '' 1 0 less registrations '... sent again though unchanged' 0 0
+    figure ' MiB' 1048576 1 less memory '... proportional memory of the agent' 12582912 8388608
+    figure ' %' 1000 3 less cpu '... CPU of the agent' 50 10
+    figure '' 1 0 less missed 'killed with 300 allocations, back: heartbeats missed' 0 0
+    figure '' 1 0 less again '... updates sent again' 0 0
+    figure ' s' 1000000 1 less elected 'leader killed under 100 nodes: until all beat again' 30000000 12000000
+    figure '' 100 2 less peak '... calls in the busiest second, to beats before' 500 200
+    figure '' 1 0 less lost '... nodes that are not ready a minute later' 0 0
+    figure '' 1 0 less late 'sessions lost by a call that is answered after 90 s' 0 0
+    figure ' MB/s' 1 0 more decoded 'allocations decoded' 60 200
+    figure ' /s' 1 0 more handshakes 'TLS handshakes, P-256, one core for both sides' 1500 4000
+    figure ' MiB' 1 0 less simulated_memory '1,000 nodes in one simulation: memory' 381 95
+    figure ' : 1' 1 0 more simulated '... simulated to wall time' 100 1000
 }
 
 command -v nomad > /dev/null || fail 'there is no program nomad, which is the server'
+ulimit -n 16384
 build everyday
 prepare
 trap cleanup_all EXIT
-client_settings
-header
+client_settings "$dir/data" "$port" "$server_rpc" > "$dir/client.hcl"
 for one in drover nomad; do
     measure "$one"
 done
-cluster_row joined time 'program start to ready at the server, p50' 250000 60000
-cluster_row placed50 time 'submitted to process started, p50' 40000 12000
-cluster_row placed99 time '... p99' 120000 40000
-cluster_row running time 'submitted to running at the server, p50' 250000 90000
-cluster_row stopped time 'stopped to complete at the server, p50' 150000 80000
-cluster_row told time '300 end at once: until the server knows all' - -
-cluster_row updates number '... calls that tell it' 20 8
-cluster_row beats number 'idle node: heartbeats an hour' - -
-cluster_row bytes bytes '... bytes on the wire, an hour' 614400 409600
-cluster_row registrations number '... sent again though unchanged' 0 0
-cluster_row missed number 'killed with 300 allocations, back: heartbeats missed' 0 0
-cluster_row again number '... updates sent again' 0 0
-cluster_row memory bytes '... proportional memory of the agent' 12582912 8388608
-cluster_row cpu percent '... CPU of the agent' 50 10
+who=drover
+measure_fleet
+measure_parts
+print_table

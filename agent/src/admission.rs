@@ -1,4 +1,7 @@
-//! What a job goes through before the core sees it: reading, filling in of defaults, validation.
+//! What a job goes through before the core sees it: reading, filling in of defaults, validation, and whether the agent's
+//! configuration allows what it asks for.
+
+pub mod drivers;
 
 use std::path::PathBuf;
 
@@ -138,9 +141,7 @@ impl Read {
         let job = canonical(self.job.clone());
         let report = check(&job, false);
         if !report.is_ok() {
-            return Err(Refused(
-                report.problems.iter().map(|p| self.in_file(p)).collect(),
-            ));
+            return Err(self.refused(&report.problems));
         }
         // The reader warned of what it saw; validation may have seen the same.
         let mut warnings = self.warnings.clone();
@@ -153,6 +154,16 @@ impl Read {
         let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
         warnings.extend(more.into_iter().filter(|text| !seen(text)));
         Ok(Admitted { job, warnings })
+    }
+
+    /// What is wrong with the job, each with its place in the file.
+    pub fn refused(&self, problems: &[Problem]) -> Refused {
+        Refused(
+            problems
+                .iter()
+                .map(|problem| self.in_file(problem))
+                .collect(),
+        )
     }
 
     /// The line on which this part is written, if it is; paths are those of validation.

@@ -54,7 +54,7 @@ pub(crate) fn measured_host() -> HostStats {
 }
 
 /// Who finds no task that could be measured, and only the machine.
-fn nothing_measured(dir: &Path) -> Measures {
+pub(crate) fn nothing_measured(dir: &Path) -> Measures {
     let tasks = Sampler::new([], Gate::default());
     Measures::new(tasks, HostSampler::new(Disks::new(dir.to_owned())))
 }

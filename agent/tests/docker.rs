@@ -10,15 +10,12 @@
 
 #[path = "support/containers.rs"]
 mod containers;
-#[path = "../../io-real/tests/common/engine.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-mod engine;
 mod support;
 
 use std::time::Instant;
 
-use containers::{agent, alloc, run};
-use engine::IMAGE;
+use containers::engine::IMAGE;
+use containers::{agent, alloc, file, run};
 use support::netns::leave_network;
 use support::{Lone, TIMEOUT, exchange};
 
@@ -78,8 +75,14 @@ fn job_that_asks_for_too_much_is_told_why() {
         ("privileged", "privileged = true", "allow_privileged"),
         ("caps", "cap_add = [\"sys_admin\"]", "allow_caps"),
         ("pids", "pid_mode = \"host\"", "allowed_modes"),
+        ("runtime", "runtime = \"kata\"", "allowed: runc, nvidia"),
+        (
+            "beside-references",
+            "args = [\"${NOMAD_ALLOC_ID}\"]\n privileged = true",
+            "allow_privileged",
+        ),
         ("bind", "volumes = [\"/etc:/x\"]", "volumes { enabled }"),
-        ("ports", "ports = [\"http\"]", "no port \\\"http\\\""),
+        ("ports", "ports = [\"http\"]", "no port \"http\""),
         (
             "device",
             "devices {\n host_path = \"/proc/1/root/dev/null\"\n }",
@@ -112,14 +115,24 @@ fn job_that_asks_for_too_much_is_told_why() {
             "allow_privileged",
         ),
     ] {
-        run(&lone, name, &format!("config {{\n {image}\n {config}\n }}"));
-        let failed = alloc(&lone, name, |task| task["State"] == "dead");
-        let events = failed["TaskStates"]["t"]["Events"].to_string();
-        assert!(
-            events.contains(expected) || events.contains(&expected.replace('\\', "\\\\\\")),
-            "{name}: {events}"
+        let file = file(
+            &lone,
+            name,
+            &[("t", &format!("config {{\n {image}\n {config}\n }}"))],
         );
+        for command in ["run", "validate", "plan"] {
+            let ended = lone.run(&["job", command, file.to_str().unwrap()]);
+            assert_ne!(ended.code, 0, "{name}: {command}: {ended:?}");
+            let words = [expected, "group[\"g\"].task[\"t\"].config: "];
+            let told = words.iter().all(|it| ended.err.contains(it));
+            assert!(told, "{name}: {command}: {ended:?}");
+        }
     }
+    assert_eq!(lone.agent.get("/v1/jobs").as_array().unwrap().len(), 0);
+    assert_eq!(
+        lone.agent.get("/v1/allocations").as_array().unwrap().len(),
+        0
+    );
     assert_eq!(engine.containers(), [""; 0]);
     for (option, expected) in [
         ("port_map { http = 80 }", "is not supported"),
@@ -139,6 +152,35 @@ fn job_that_asks_for_too_much_is_told_why() {
             .failed();
         assert!(refused.contains(expected), "{option}: {refused}");
     }
+}
+
+#[test]
+fn container_goes_on_under_tighter_settings_until_it_starts_again() {
+    let allowing = "volumes {\n enabled = true\n }";
+    let Some((lone, engine)) = agent(allowing) else {
+        return;
+    };
+    let image = format!("image = \"{IMAGE}\"\n command = \"/bin/sleep\"\n args = [\"1000\"]");
+    let task = format!("config {{\n {image}\n volumes = [\"/etc:/x:ro\"]\n }}");
+    run(&lone, "web", &task);
+    alloc(&lone, "web", |task| task["State"] == "running");
+    let containers = engine.containers();
+    let settings = lone.world.path("agent.hcl");
+    let lone = lone.next_agent_after(|| {
+        let text = std::fs::read_to_string(&settings).unwrap();
+        std::fs::write(&settings, text.replace(allowing, "")).unwrap();
+    });
+    let found = alloc(&lone, "web", |task| task["State"] == "running");
+    assert_eq!(engine.containers(), containers);
+    // It asks again when it starts, and so does the job.
+    let refused = lone.run(&["job", "run", lone.world.path("web.hcl").to_str().unwrap()]);
+    assert!(refused.err.contains("volumes { enabled }"), "{refused:?}");
+    let id = found["ID"].as_str().unwrap();
+    lone.run(&["alloc", "restart", id]);
+    let failed = alloc(&lone, "web", |task| task["State"] == "dead");
+    let events = failed["TaskStates"]["t"]["Events"].to_string();
+    assert!(events.contains("volumes { enabled }"), "{events}");
+    assert_eq!(engine.containers(), [""; 0]);
 }
 
 /// A web server in a container, and a neighbour that is none, behind the bridge.
@@ -278,16 +320,11 @@ fn container_that_wants_names_of_its_own_in_network_of_its_group_is_told_why() {
     };
     let job = group_behind_bridge().replace("ports   =", "hostname = \"x\"\n ports =");
     let file = lone.world.file("web.hcl", &job);
-    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
-        .ok();
-    let found = alloc(&lone, "web", |task| {
-        task["Events"].to_string().contains("leave it out")
-    });
-    let events = found["TaskStates"]["t"]["Events"].to_string();
-    assert!(
-        events.contains("hostname: the group has a network"),
-        "{events}"
-    );
+    let told = lone.run(&["job", "run", "-detach", file.to_str().unwrap()]);
+    assert_eq!(told.code, 1, "{told:?}");
+    let said = told.err.as_str();
+    let why = said.contains("hostname: the group has a network") && said.contains("leave it out");
+    assert!(why, "{told:?}");
 }
 
 #[test]

@@ -10,16 +10,10 @@
 
 #[path = "support/containers.rs"]
 mod containers;
-#[path = "../../io-real/tests/common/engine.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-mod engine;
-#[path = "../../io-real/tests/common/registry.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-mod registry;
 mod support;
 
+use containers::registry::{Does, Registry};
 use containers::{agent, alloc, alloc_of, run, run_all};
-use registry::{Does, Registry};
 use serde_json::Value;
 use support::{Lone, until};
 use tempfile::TempDir;

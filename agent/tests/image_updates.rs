@@ -10,18 +10,12 @@
 
 #[path = "support/containers.rs"]
 mod containers;
-#[path = "../../io-real/tests/common/engine.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-mod engine;
-#[path = "../../io-real/tests/common/registry.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-mod registry;
 mod support;
 
 use std::time::{Duration, Instant};
 
 use containers::agent;
-use registry::Registry;
+use containers::registry::Registry;
 use serde_json::Value;
 use support::{Lone, TIMEOUT, until};
 

@@ -10,7 +10,7 @@
 mod support;
 
 use serde_json::Value;
-use support::Lone;
+use support::{Ended, Lone};
 
 const CONFIG: &str = r#"
 plugin "exec" {
@@ -32,13 +32,28 @@ fn run(lone: &Lone, name: &str, task: &str) {
 }
 
 fn run_by(lone: &Lone, driver: &str, name: &str, task: &str) {
+    submit(lone, driver, name, task).ok();
+}
+
+/// Submits a job of one task that is never started again.
+fn submit(lone: &Lone, driver: &str, name: &str, task: &str) -> Ended {
     let job = format!(
         "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
          {{\n attempts = 0\n unlimited = false\n }}\n task \"t\" {{\n driver = \"{driver}\"\n {task}\n }}\n }}\n}}\n"
     );
     let file = lone.world.file(&format!("{name}.hcl"), &job);
     lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
-        .ok();
+}
+
+/// Submits a job that is refused with these words, and of which nothing is made.
+#[track_caller]
+fn is_refused(lone: &Lone, driver: &str, name: &str, task: &str, expected: &str) {
+    let ended = submit(lone, driver, name, task);
+    let told = ended.code != 0 && ended.err.contains(expected) && ended.err.contains("400");
+    assert!(told, "{name}: {ended:?}");
+    assert!(ended.err.contains("group[\"g\"].task[\"t\"]."), "{ended:?}");
+    let jobs = lone.agent.get("/v1/jobs");
+    assert_eq!(jobs.as_array().unwrap().len(), 0, "{jobs}");
 }
 
 /// The allocation of a job, once it is so far.
@@ -97,10 +112,7 @@ fn job_that_asks_for_too_much_is_told_why() {
             "denied_host_uids",
         ),
     ] {
-        run(&lone, name, &task);
-        let failed = alloc(&lone, name, |task| task["State"] == "dead");
-        let events = failed["TaskStates"]["t"]["Events"].to_string();
-        assert!(events.contains(expected), "{name}: {events}");
+        is_refused(&lone, "exec", name, &task, expected);
     }
     let job = "job \"x\" {\n group \"g\" {\n task \"t\" {\n driver = \"exec\"\n config {\n command = \"/bin/true\"\n \
                cgroup_v2_override = \"x\"\n }\n }\n }\n}\n";
@@ -127,11 +139,14 @@ fn no_task_of_raw_exec_runs_as_user_or_with_group_that_its_block_denies() {
         let named = ("named", format!("user = \"{me}\""));
         for (name, user) in [own, named] {
             let task = format!("{user}\n config {{\n command = \"/bin/true\"\n }}");
-            run_by(&lone, "raw_exec", name, &task);
-            let failed = alloc(&lone, name, |task| task["State"] == "dead");
-            assert_eq!(failed["TaskStates"]["t"]["Failed"], true, "{name}");
-            let events = failed["TaskStates"]["t"]["Events"].to_string();
-            assert!(events.contains(setting), "{name}: {events}");
+            is_refused(&lone, "raw_exec", name, &task, setting);
         }
     }
+}
+
+#[test]
+fn job_of_driver_that_is_switched_off_is_refused_with_setting() {
+    let lone = Lone::configured("plugin \"raw_exec\" {\n config {\n enabled = false\n }\n}\n");
+    let task = "config {\n command = \"/bin/true\"\n }";
+    is_refused(&lone, "raw_exec", "off", task, "enabled = false");
 }

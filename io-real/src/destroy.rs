@@ -4,6 +4,7 @@
 //! found and removed as [`crate::audit`] does; all of it belongs to this directory, since nobody is
 //! left who could know of it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use drover_core::host::{Home, NamedAfter};
+use drover_core::ids::LaunchId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
@@ -21,7 +23,7 @@ use crate::audit::{Auditor, Kind, Thing};
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::dirs::{AllocDirs, enter, remove_tree};
-use crate::driver::docker;
+use crate::driver::docker::{Inventory, Records};
 use crate::driver::external::{Collectors, unfinished};
 use crate::driver::raw_exec::RawExec;
 use crate::driver::{Inbox, Orphans};
@@ -142,6 +144,7 @@ pub struct DestroyGuard {
     collectors: Collectors,
     auditor: Auditor,
     networks: Networks,
+    containers: Option<Inventory>,
 }
 
 /// What is left of a data directory.
@@ -155,7 +158,8 @@ pub enum Removed {
 
 impl DestroyGuard {
     /// Takes hold of the data directory at `path`; its tasks have their groups below the control
-    /// group `cgroup_parent`. What jobs keep in host volumes is removed only `with_volumes`.
+    /// group `cgroup_parent`. What jobs keep in host volumes is removed only `with_volumes`. Earlier agents did not
+    /// note whose their containers are: those are looked for at the socket `engine`, or at the usual one.
     ///
     /// # Errors
     /// See [`DestroyError`]. Nothing was removed then.
@@ -163,6 +167,7 @@ impl DestroyGuard {
         path: &Path,
         cgroup_parent: &str,
         with_volumes: bool,
+        engine: Option<PathBuf>,
     ) -> Result<DestroyGuard, DestroyError> {
         check(path)?;
         if !with_volumes {
@@ -192,6 +197,18 @@ impl DestroyGuard {
             true,
         )
         .map_err(cannot_open())?;
+        let containers = match enter(handle.as_fd(), "docker") {
+            Err(Errno::NOENT) => None,
+            dir => {
+                let dir = dir.map_err(io::Error::from).map_err(cannot_open())?;
+                let records = Records::new(dir).map_err(cannot_open())?;
+                Some(Inventory::of_records(records, engine))
+            }
+        };
+        let auditor = match containers.clone() {
+            Some(containers) => auditor.with_containers(containers),
+            None => auditor,
+        };
         Ok(DestroyGuard {
             data,
             handle,
@@ -199,6 +216,7 @@ impl DestroyGuard {
             collectors,
             auditor,
             networks,
+            containers,
         })
     }
 
@@ -207,7 +225,7 @@ impl DestroyGuard {
         self.data.path()
     }
 
-    /// The processes of tasks that run, and of shims.
+    /// The processes of tasks that run, and of shims, and containers that run.
     ///
     /// # Errors
     /// The host cannot be looked at.
@@ -226,12 +244,34 @@ impl DestroyGuard {
         self.launches("plugin-tasks", unfinished)
     }
 
-    /// The launches that may have a container of an engine.
+    /// The launches that may have a container of an engine that cannot be asked now, with why.
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn containers(&self) -> Result<Vec<String>, DestroyError> {
-        self.launches("docker", docker::unfinished)
+    pub fn containers_out_of_reach(&self) -> Result<BTreeMap<LaunchId, String>, DestroyError> {
+        match &self.containers {
+            None => Ok(BTreeMap::new()),
+            Some(containers) => containers.out_of_reach().map_err(cannot("read docker")),
+        }
+    }
+
+    /// Fails if there are containers of ours, or may be. Without the records nobody would know whose they are.
+    fn refuse_containers(
+        &self,
+        which: impl FnOnce(&Inventory) -> io::Result<BTreeMap<LaunchId, String>>,
+    ) -> Result<(), DestroyError> {
+        let Some(containers) = &self.containers else {
+            return Ok(());
+        };
+        let left = which(containers).map_err(cannot("read docker"))?;
+        let left = left.into_iter();
+        let left: Vec<String> = left
+            .map(|(launch, why)| format!("launch {launch} may have a container ({why})"))
+            .collect();
+        match left.is_empty() {
+            true => Ok(()),
+            false => Err(DestroyError::Resists(left)),
+        }
     }
 
     fn launches(
@@ -253,6 +293,8 @@ impl DestroyGuard {
     /// # Errors
     /// Something resists.
     pub fn stop_tasks(&self, grace: Duration) -> Result<(), DestroyError> {
+        // It may be long since it was looked at.
+        self.refuse_containers(Inventory::out_of_reach)?;
         let names = self.home.list().map_err(cannot("list launches"))?;
         let asked: Vec<Live> = names
             .iter()
@@ -265,7 +307,7 @@ impl DestroyGuard {
         left.map_err(cannot("end what collects the output of tasks"))?;
         // Each shim ends with all of its task; what it has not taken along is found with it.
         for _ in 0..2 {
-            self.remove_things(|thing| thing.kind == Kind::Process)?;
+            self.remove_things(|it| matches!(it.kind, Kind::Process | Kind::Container))?;
         }
         Ok(())
     }
@@ -288,10 +330,14 @@ impl DestroyGuard {
     pub fn remove(self) -> Result<Removed, DestroyError> {
         let running = self.running()?;
         if !running.is_empty() {
-            let names = running.iter().map(|it| format!("process {} runs", it.name));
+            let names = running.iter();
+            let names = names.map(|it| format!("{} {} runs", it.kind.name(), it.name));
             return Err(DestroyError::Resists(names.collect()));
         }
-        self.remove_things(|_| true)?;
+        self.refuse_containers(Inventory::out_of_reach)?;
+        // An engine may have been silent that is not any more.
+        self.remove_things(|it| it.own_container() != Some(true))?;
+        self.refuse_containers(Inventory::left)?;
         let networks = self.networks.remove_host_part();
         networks.map_err(cannot("remove the bridge of networks"))?;
         let mut names = names(self.path())?;
@@ -332,17 +378,24 @@ impl DestroyGuard {
 
 /// Whether a thing is something of a task.
 fn is_task(thing: &Thing) -> bool {
-    thing.kind == Kind::Process && matches!(thing.named_after, NamedAfter::Launch(_))
+    let is_process = thing.kind == Kind::Process;
+    let has_launch = matches!(thing.named_after, NamedAfter::Launch(_));
+    thing.own_container().unwrap_or(is_process && has_launch)
 }
 
 /// Whether a thing is more than a name in the directory: that is removed with the directory.
 fn is_made(thing: &Thing) -> bool {
+    if thing.kind == Kind::Container {
+        // Without proof it is left to people.
+        return thing.own_container().is_some();
+    }
     match (thing.kind, &thing.named_after) {
         (Kind::Process, NamedAfter::Launch(_) | NamedAfter::Plugin(_))
         | (Kind::Cgroup, NamedAfter::Launch(_))
         | (Kind::Network | Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
         (
             Kind::Process
+            | Kind::Container
             | Kind::Cgroup
             | Kind::Network
             | Kind::Mount

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::program_pages;
+
 /// After so many steps of the core it may be worth while when there is nothing to do.
 const SOME_STEPS: u32 = 200;
 
@@ -72,7 +74,8 @@ impl GivesBack {
     pub(crate) fn new() -> GivesBack {
         let now = Instant::now();
         GivesBack {
-            steps: 0,
+            // The start was much work.
+            steps: SOME_STEPS,
             last: now,
             busy: now,
             left: Arc::default(),
@@ -110,6 +113,7 @@ impl GivesBack {
         let left = self.left.clone();
         drop(tokio::task::spawn_blocking(move || {
             give_back();
+            program_pages::let_go();
             for (left, held) in left.iter().zip(held_bytes()) {
                 left.store(held, Ordering::Relaxed);
             }

@@ -2,7 +2,7 @@
 //! put links, pipes and devices wherever they like.
 //!
 //! Links are followed only inside of the allocation, nothing is opened that is no plain file, and
-//! `secrets` is not shown.
+//! `secrets` is not shown. Nor is a file of others that got another name there ([`crate::hard_links`]).
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use drover_core::ids::AllocId;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
+
+use crate::dirs::{find, users_of};
+use crate::hard_links;
 
 /// The place of a file that is to be written: a directory of an allocation, and a name in it.
 #[derive(Debug)]
@@ -100,6 +103,8 @@ pub struct Found {
     pub stat: Stat,
     /// Its path below the directory.
     pub path: String,
+    /// The users of the allocation, looked for only where that matters.
+    users: Vec<u32>,
 }
 
 impl Found {
@@ -113,7 +118,12 @@ impl Found {
         let handle = openat2(&dir, &relative, flags, Mode::empty(), WITHIN)
             .map_err(|errno| trouble(errno, path))?;
         refuse_secrets(&dir, &handle, path)?;
-        Found::of(handle, path)
+        let found = Found::of(handle, path)?;
+        let users = match found.stat.st_nlink {
+            0 | 1 => Vec::new(),
+            _ => users(dir),
+        };
+        Ok(Found { users, ..found })
     }
 
     /// Finds a file in a directory, without following any link.
@@ -134,6 +144,7 @@ impl Found {
             handle,
             stat,
             path: path.to_owned(),
+            users: Vec::new(),
         })
     }
 
@@ -150,10 +161,14 @@ impl Found {
     /// Opens a plain file to read it.
     ///
     /// # Errors
-    /// It is none, or may not be read.
+    /// It is none, may not be read, or is a file of others under another name.
     pub fn open(&self) -> Result<File, Trouble> {
         if self.kind() != FileType::RegularFile {
             return Err(Trouble::Kind(format!("{} is no plain file", self.path)));
+        }
+        if hard_links::is_foreign(&self.stat, || self.users.clone()) {
+            let why = hard_links::why(self.stat.st_uid);
+            return Err(Trouble::Io(format!("{}: {why}", self.path)));
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         self.again(flags).map(File::from)
@@ -209,6 +224,20 @@ fn refuse_secrets(dir: impl AsFd, handle: &OwnedFd, path: &str) -> Result<(), Tr
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// The users of an allocation's tasks, whose directories lie in its own, where only the agent writes.
+fn users(dir: impl AsFd) -> Vec<u32> {
+    let Ok(entries) = Dir::read_from(&dir) else {
+        return Vec::new();
+    };
+    let is_above = |entry: &DirEntry| matches!(entry.file_name().to_bytes(), b"." | b"..");
+    let entries = entries.flatten().filter(|entry| !is_above(entry));
+    let users = |entry: DirEntry| {
+        let name = entry.file_name().to_str().ok()?;
+        find(dir.as_fd(), name).ok()?.map(users_of)
+    };
+    entries.filter_map(users).flatten().collect()
 }
 
 fn trouble(errno: Errno, path: &str) -> Trouble {

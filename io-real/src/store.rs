@@ -41,8 +41,7 @@ use std::time::Duration;
 
 use drover_core::store::freshness::{Evidence, Refusal, Verdict};
 use drover_core::store::{Batch, CommitId, Saved};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, open};
 
 use self::counter::Counter;
 pub(crate) use self::counter::FILE;
@@ -52,6 +51,7 @@ pub use self::restore::stage;
 use self::sealed::Sealing;
 use self::snapshot::Writer;
 pub use self::snapshot::{About, KindOf, MAX_SNAPSHOT, Snapshot, SnapshotError, load};
+use crate::flock::lock_within;
 use crate::keyring::root::RootKey;
 use crate::keyring::{self, KeyFacts, KeyId, Keyring, KeyringError};
 
@@ -61,10 +61,9 @@ const STATE: &str = "state";
 /// Where launches have their records, in the data directory.
 const LAUNCHES: [&str; 2] = ["run", "plugin-logs"];
 
-/// How often, and how far apart, to try to take hold of the store: an agent may be about to end, and
-/// a process that is just being started holds what its parent holds.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long to try to take hold of the store: an agent may be about to end, and a process that is
+/// just being started holds what its parent holds.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What the store's thread is to do.
 enum Work {
@@ -362,14 +361,10 @@ fn hold(dir: &Path) -> Result<OwnedFd, StoreError> {
     std::fs::create_dir_all(dir).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let held = open(dir, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-    for _ in 0..TRIES {
-        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(held),
-            Err(Errno::WOULDBLOCK) => thread::sleep(PAUSE),
-            Err(errno) => return Err(failed(errno.into())),
-        }
+    match lock_within(&held, PATIENCE).map_err(failed)? {
+        true => Ok(held),
+        false => Err(StoreError::Held(dir.to_owned())),
     }
-    Err(StoreError::Held(dir.to_owned()))
 }
 
 /// Whether an agent with a store was here: it leaves records of what it launched.

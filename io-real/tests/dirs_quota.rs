@@ -182,6 +182,32 @@ fn directory_takes_no_more_than_its_limit() {
 }
 
 #[test]
+fn directory_has_no_more_files_than_its_limit() {
+    let Some(system) = FileSystem::with_quotas() else {
+        return;
+    };
+    let dirs = dirs_in(&system.root());
+    dirs.build_alloc(ONE).unwrap();
+    dirs.set_quota(ONE, 1 << 20).unwrap();
+    let many = "for i in $(seq 1200); do : >e$i || exit 7; done";
+    let as_nobody = |alloc| {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", many])
+            .current_dir(shared(&system.root(), alloc));
+        shell.uid(65534).gid(65534).output().unwrap()
+    };
+    let done = as_nobody(ONE);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && said.contains("quota"), "{said}");
+    let made = fs::read_dir(shared(&system.root(), ONE)).unwrap().count();
+    assert!((1000..1024).contains(&made), "{made} files");
+    dirs.build_alloc(OTHER).unwrap();
+    assert!(as_nobody(OTHER).status.success());
+    dirs.remove(ONE).unwrap();
+}
+
+#[test]
 fn disk_that_is_taken_over_counts_for_new_owner() {
     let Some(system) = FileSystem::with_quotas() else {
         return;

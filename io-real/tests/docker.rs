@@ -9,16 +9,14 @@
 )]
 
 #[path = "common/docker_world.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[macro_use]
 mod docker_world;
-#[path = "common/engine.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod engine;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use docker_world::engine::IMAGE;
 use docker_world::{World, command, list, sh, text, with};
 use drover_core::effect::request::{OpenSession, SessionProgram};
 use drover_core::effect::{DriverEffect, Program, request};
@@ -27,17 +25,6 @@ use drover_core::input::{DriverHealth, DriverInput, Found};
 use drover_core::op::Failure;
 use drover_core::time::Span;
 use drover_io_real::session::{Output, SessionInput, SessionOutput};
-use engine::{Engine, IMAGE};
-
-/// An engine and an agent's driver; none where there is no engine.
-macro_rules! world {
-    ($live_restore:expr) => {
-        match Engine::start($live_restore) {
-            Some(engine) => World::new(engine),
-            None => return,
-        }
-    };
-}
 
 #[test]
 fn task_runs_in_its_image_with_its_directories() {
@@ -214,6 +201,39 @@ fn container_that_is_destroyed_is_not_waited_for() {
     world.until_healthy();
     world.end_quietly(1);
     assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn inventory_removes_what_bears_the_word_of_a_record_alone() {
+    let mut world = world!(false);
+    let stays = sh("trap 'exit 0' TERM; sleep 1000 & wait");
+    world.start(1, stays).unwrap();
+    let label = format!("drover.launch={}", LaunchId(1));
+    let copied = [
+        "create",
+        "--name",
+        "copied",
+        "--label",
+        &label,
+        IMAGE,
+        "/bin/true",
+    ];
+    world.engine.says(&copied);
+    let inventory = world.life().driver.inventory();
+    let found = inventory.find().unwrap();
+    assert!(found.silent.is_empty(), "{found:?}");
+    assert_eq!(found.containers.len(), 2, "{found:?}");
+    for container in &found.containers {
+        let is_own = container.name != "copied";
+        assert_eq!((container.is_proved, container.runs), (is_own, is_own));
+        assert_eq!(inventory.remove(container).is_ok(), is_own, "{container:?}");
+    }
+    assert_eq!(world.engine.containers(), ["copied"]);
+    world.engine.kill_9();
+    // Whose container may be there is remembered, and none is.
+    let found = inventory.find().unwrap();
+    assert_eq!((found.containers.len(), found.silent.len()), (0, 1));
+    assert!(inventory.out_of_reach().unwrap().is_empty());
 }
 
 #[test]

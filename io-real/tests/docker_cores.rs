@@ -1,4 +1,4 @@
-//! Which cores containers use, beside tasks of other drivers, with a real engine.
+//! Which cores containers use, beside tasks of other drivers, and how fast they read and write, with a real engine.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,20 +9,19 @@
 )]
 
 #[path = "common/docker_world.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[macro_use]
 mod docker_world;
-#[path = "common/engine.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod engine;
 #[path = "common/groups.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod groups;
 
+use docker_world::engine::Engine;
 use docker_world::{World, command, text, with};
+use drover_core::driver::config::IoLimits;
 use drover_core::effect::TaskConfig;
 use drover_core::input::Found;
+use drover_core::model::value::Value;
 use drover_io_real::cgroup::{Limits, Shared};
-use engine::Engine;
 use groups::Groups;
 
 /// Groups of the test's own, and an agent's driver; none where there is no engine, or only one core.
@@ -107,6 +106,38 @@ fn container_shares_cores_that_nobody_reserved() {
     world.end(1);
     world.end(3);
     assert_eq!(groups.list().unwrap(), [""; 0]);
+}
+
+#[test]
+fn container_has_the_lower_limits_of_reading_and_writing() {
+    let Some((_groups, mut world)) = world("docker-io") else {
+        return;
+    };
+    let most = IoLimits {
+        read_bps: Some(1 << 20),
+        ..IoLimits::default()
+    };
+    let groups = world.groups.take().unwrap();
+    let groups = groups.with_disk_of(std::env::temp_dir(), most);
+    let node = match groups.io_limits(most) {
+        Ok(limits) => limits.unwrap().0.node,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    world.groups = Some(groups);
+    world.begin();
+    let io = [("read_bps", 8 << 20), ("write_iops", 100)];
+    let io = io.map(|(name, limit)| (name.to_owned(), Value::Int(limit)));
+    world
+        .start(1, with(sleeps(), "io", Value::Map(io.into())))
+        .unwrap();
+    let label = format!("label=drover.launch={}", drover_core::ids::LaunchId(1));
+    let id = world.engine.says(&["ps", "-q", "--filter", &label]);
+    let format =
+        "{{json .HostConfig.BlkioDeviceReadBps}} {{json .HostConfig.BlkioDeviceWriteIOps}}";
+    let said = world.engine.says(&["inspect", "-f", format, &id]);
+    let device = |rate| format!("[{{\"Path\":\"{}\",\"Rate\":{rate}}}]", node.display());
+    assert_eq!(said, format!("{} {}", device(1 << 20), device(100)));
+    world.end(1);
 }
 
 #[test]

@@ -9,11 +9,8 @@
 )]
 
 #[path = "common/docker_world.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[macro_use]
 mod docker_world;
-#[path = "common/engine.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod engine;
 #[path = "common/registry.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod registry;
@@ -21,21 +18,11 @@ mod registry;
 use std::fs;
 use std::time::Duration;
 
+use docker_world::engine::IMAGE;
 use docker_world::{World, command, sh, text, with};
 use drover_core::effect::TaskConfig;
 use drover_core::model::value::Value;
-use engine::{Engine, IMAGE};
 use registry::Registry;
-
-/// An engine and an agent's driver; none where there is no engine.
-macro_rules! world {
-    () => {
-        match Engine::start(false) {
-            Some(engine) => World::new(engine),
-            None => return,
-        }
-    };
-}
 
 fn of(config: TaskConfig, image: &str) -> TaskConfig {
     with(config, "image", text(image))
@@ -97,6 +84,49 @@ fn labels_of_an_image_do_not_make_it_anothers() {
     assert_eq!(world.recover(1), drover_core::input::Found::Running);
     world.end(1);
     assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+#[test]
+fn labels_that_engines_call_their_own_say_nothing() {
+    let mut world = world!();
+    let line = "LABEL com.docker.compose.project=theirs containerd.io/log=theirs nerdctl/log-uri=theirs \
+                com.docker.said=theirs drover.said=theirs maker=kept";
+    world.engine.image_with("labelled:2", line);
+    let config = of(command(&["/bin/sleep", "1000"]), "labelled:2");
+    let said =
+        std::collections::BTreeMap::from([("com.docker.said".to_owned(), text("by the job"))]);
+    world
+        .start(1, with(config, "labels", Value::Map(said)))
+        .unwrap();
+    let container = world.engine.containers()[0].clone();
+    let show = ["inspect", "-f", "{{json .Config.Labels}}", &container];
+    let labels = world.engine.says(&show);
+    assert!(!labels.contains("theirs"), "{labels}");
+    let labels: serde_json::Value = serde_json::from_str(&labels).unwrap();
+    let kept = (&labels["maker"], &labels["com.docker.said"]);
+    assert_eq!(kept, (&"kept".into(), &"by the job".into()));
+    world.end(1);
+}
+
+#[test]
+fn image_that_is_too_large_is_not_used() {
+    let mut world = world!();
+    world.settings.image_max_size = Some(1000);
+    world.begin();
+    let failure = world.start(1, command(&["/bin/true"])).unwrap_err();
+    assert!(failure.message.contains("image_max_size_mb"), "{failure:?}");
+    assert!(!failure.recoverable, "it is as large the next time");
+    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.engine.containers(), [""; 0]);
+    // What comes from elsewhere is not fetched either.
+    let registry = Registry::start();
+    registry.put("web", "1", &world.engine.layer(), &["WHO=web"]);
+    let image = registry.image("web:1");
+    let failure = world
+        .start(2, of(command(&["/bin/true"]), &image))
+        .unwrap_err();
+    assert!(failure.message.contains("image_max_size_mb"), "{failure:?}");
+    assert_eq!(world.destroy(2), Ok(None));
 }
 
 #[test]

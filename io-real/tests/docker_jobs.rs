@@ -9,28 +9,15 @@
 )]
 
 #[path = "common/docker_world.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[macro_use]
 mod docker_world;
-#[path = "common/engine.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod engine;
 
 use std::fs;
 
+use docker_world::engine::IMAGE;
 use docker_world::{World, command, list, sh, text, with};
 use drover_core::effect::TaskConfig;
 use drover_core::model::value::Value;
-use engine::{Engine, IMAGE};
-
-/// An engine and an agent's driver; none where there is no engine.
-macro_rules! world {
-    () => {
-        match Engine::start(false) {
-            Some(engine) => World::new(engine),
-            None => return,
-        }
-    };
-}
 
 /// What a job says of one device.
 fn device(config: TaskConfig, host: &str, inside: &str) -> TaskConfig {
@@ -136,6 +123,22 @@ fn archive_takes_no_tag_of_others() {
     world.start(2, config).unwrap();
     assert_eq!(inspect(&world, "{{.Image}}"), theirs);
     world.end(2);
+}
+
+#[test]
+fn archive_that_becomes_too_large_is_not_loaded() {
+    let mut world = world!();
+    world.settings.image_max_size = Some(100_000);
+    world.begin();
+    let wanted = image(&world, "made:1", "any");
+    archive(&world, &wanted, "app:1");
+    world.engine.says(&["rmi", "made:1"]);
+    let config = loaded(command(&["/bin/true"]), "app:1");
+    let failure = world.start(1, config).unwrap_err();
+    assert!(failure.message.contains("image_max_size_mb"), "{failure:?}");
+    assert_eq!(world.destroy(1), Ok(None));
+    let there = world.engine.docker(&["image", "inspect", "app:1"]);
+    assert!(!there.status.success(), "the engine has it");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
+use common::disk::Disk;
 use common::driver::{World, key, sh, with};
 use common::{handle, wait_readable};
 use drover_core::driver::capabilities::Capabilities;
@@ -289,6 +290,50 @@ fn volume_is_mounted_for_reading_or_writing() {
 }
 
 #[test]
+fn what_the_host_unmounts_goes_from_volumes_that_follow_it() {
+    let Some(mut world) = World::isolated("follows") else {
+        return;
+    };
+    let outside = world.dir.path().join("data-of-jobs");
+    fs::create_dir(&outside).unwrap();
+    let Some(_outer) = Disk::mount(&outside, "1m") else {
+        return;
+    };
+    let made = Command::new("mount")
+        .arg("--make-shared")
+        .arg(&outside)
+        .status();
+    assert!(made.unwrap().success());
+    fs::create_dir(outside.join("inner")).unwrap();
+    let _inner = Disk::mount(&outside.join("inner"), "1m").unwrap();
+    fs::write(outside.join("inner/file"), "x").unwrap();
+    let mount = |place: &str, mode: &str| Mount {
+        task_path: place.to_owned(),
+        host_path: outside.to_str().unwrap().to_owned(),
+        propagation_mode: mode.to_owned(),
+        ..Mount::default()
+    };
+    let show = "ls /srv/alone/inner /srv/follows/inner > /local/said";
+    let text = format!("echo up > /ready; read go < /ready; {show}; echo done > /done");
+    let mut config = script(&text);
+    config.reserved.mounts = vec![
+        mount("/srv/alone", ""),
+        mount("/srv/follows", "host-to-task"),
+    ];
+    let (ready, done) = (world.fifo("ready"), world.fifo("done"));
+    world.start(1, config).unwrap();
+    assert_eq!(fs::read_to_string(&ready).unwrap(), "up\n");
+    // The host can, whatever a task sees of it.
+    let unmounted = Command::new("umount").arg(outside.join("inner")).status();
+    assert!(unmounted.unwrap().success());
+    fs::write(&ready, "go\n").unwrap();
+    assert_eq!(fs::read_to_string(done).unwrap(), "done\n");
+    world.end(1);
+    let said = fs::read_to_string(world.task_dir().join("local/said")).unwrap();
+    assert_eq!(said, "/srv/alone/inner:\nfile\n\n/srv/follows/inner:\n");
+}
+
+#[test]
 fn out_of_memory_is_reported() {
     let Some(mut world) = World::isolated("oom") else {
         return;
@@ -457,6 +502,32 @@ fn assert_nothing_got(said: &str, who: &str) {
     assert!(said.lines().count() > 50, "{who}: {said}");
 }
 
+/// The same by a program that the agent runs in the task by itself. What it said.
+fn by_script(world: &mut World, data: &str, task: TaskConfig) -> String {
+    let said = format!("/local/said-{}", task.user);
+    let run = format!("/local/escapes {data} > {said} 2>&1");
+    let program = Arc::new(Program {
+        command: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), run],
+        timeout: Span::secs(60),
+        task,
+    });
+    let launch = LaunchId(1);
+    world.ask(|op| {
+        DriverEffect::Exec(request::Exec {
+            op,
+            launch,
+            program,
+            output: false,
+        })
+    });
+    match world.receive() {
+        DriverInput::Executed { result, .. } => assert_eq!(result, Ok(0)),
+        other => panic!("{other:?}"),
+    }
+    fs::read_to_string(world.task_dir().join(said.trim_start_matches('/'))).unwrap()
+}
+
 #[test]
 fn hostile_task_gets_nothing() {
     let Some(mut world) = World::isolated("escapes") else {
@@ -490,6 +561,12 @@ fn hostile_task_gets_nothing() {
     for (who, config) in [("root", as_root(script(""))), ("nobody", script(""))] {
         let said = beside(&mut world, "/local/escapes", &[&data], config);
         println!("beside, {who}:\n{said}");
+        assert_nothing_got(&said, who);
+    }
+    // The door of checks and of scripts that tell of changes.
+    for (who, config) in [("root", as_root(script(""))), ("nobody", script(""))] {
+        let said = by_script(&mut world, &data, config);
+        println!("by a script, {who}:\n{said}");
         assert_nothing_got(&said, who);
     }
     assert_eq!(world.end(1).signal, 9);

@@ -451,6 +451,65 @@ fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
     world.networks.remove(alloc, None).unwrap();
 }
 
+#[test]
+fn allocation_has_so_many_connections_and_no_more() {
+    let Some(world) = World::new() else { return };
+    let (alloc, work) = world.wanted(1);
+    let bridge = Bridge {
+        most_connections: Some(3),
+        ..world.bridge.clone()
+    };
+    let networks = networks_in(world.dir.path(), &bridge);
+    until(|| {
+        networks
+            .resume([(alloc, work.address.unwrap(), work.ports.clone())])
+            .is_ok()
+    });
+    networks.build(alloc, &work).unwrap();
+    let own = TaskNetwork {
+        own: true,
+        ..TaskNetwork::default()
+    };
+    let gateway = Ipv4Addr::from(world.bridge.subnet.gateway().0);
+    let here = TcpListener::bind((gateway, 0)).unwrap();
+    let to = here.local_addr().unwrap();
+    let connect = |patience| TcpStream::connect_timeout(&to, patience);
+    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
+    // What comes from the host counts for nobody, so that is how to wait for the way.
+    let inside = entrance.run(|| TcpListener::bind(("0.0.0.0", 80))).unwrap();
+    let inside_at = Ipv4Addr::from(work.address.unwrap().0);
+    until(|| TcpStream::connect((inside_at, 80)).is_ok());
+    drop(inside);
+    let vainly = Duration::from_millis(500);
+    let patience = [TIMEOUT, TIMEOUT, TIMEOUT, vainly, vainly];
+    let made = entrance.run(|| Ok(patience.map(connect))).unwrap();
+    assert_eq!(
+        made.each_ref().map(Result::is_ok),
+        [true, true, true, false, false]
+    );
+    // The same agent, started again: the rules are as they should be for either of them.
+    assert_eq!(networks.wrong_rules().unwrap(), []);
+    drop(networks);
+    let bridge = Bridge {
+        most_connections: Some(0),
+        ..world.bridge.clone()
+    };
+    let networks = networks_in(world.dir.path(), &bridge);
+    until(|| {
+        networks
+            .resume([(alloc, work.address.unwrap(), work.ports.clone())])
+            .is_ok()
+    });
+    networks.build(alloc, &work).unwrap();
+    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
+    assert!(
+        entrance
+            .run(|| Ok((0..5).all(|_| connect(TIMEOUT).is_ok())))
+            .unwrap()
+    );
+    world.networks.remove(alloc, None).unwrap();
+}
+
 /// A plugin that makes nothing, and writes down what it was asked for, and whether there was a namespace.
 const PLUGIN: &str = r#"#!/bin/sh
 echo "$CNI_COMMAND $([ -e "$CNI_NETNS" ] && echo there)" >> "${0%/*}/calls"

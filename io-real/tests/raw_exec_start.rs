@@ -25,6 +25,16 @@ fn put(path: &Path, content: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+#[test]
+fn limit_of_reading_that_cannot_be_set_fails_the_start() {
+    let mut world = World::new("io");
+    let io = [("read_bps".to_owned(), Value::Int(1 << 20))].into();
+    let failure = world.refused(1, with(sh("true"), "io", Value::Map(io)));
+    assert!(failure.message.contains("cannot be limited"), "{failure:?}");
+    let none = with(sh("true"), "io", Value::Map([].into()));
+    assert_eq!(world.run(2, none).code, Some(0));
+}
+
 const SCRIPT: &str = "#!/bin/sh\necho ran\n";
 
 #[test]

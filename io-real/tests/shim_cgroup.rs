@@ -6,6 +6,7 @@ mod common;
 
 use common::groups::{Groups, SOON};
 use common::{Rig, Task, fifo, finish, handle, outcome, receive, wait_readable};
+use drover_core::driver::config::IoLimits;
 use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
 use rustix::fs::{FlockOperation, flock};
@@ -34,6 +35,7 @@ fn task_joins_its_groups_with_their_limits() {
         no_swap: true,
         processes: Some(100),
         cores: [0].into(),
+        ..Limits::default()
     };
     let group = groups.create("one.task", &limits);
     let there = |name| usize::from(Path::new("/sys/fs/cgroup").join(name).is_dir());
@@ -85,6 +87,56 @@ fn task_with_hard_limit_of_processors_is_throttled() {
     let throttled = format!("grep -q '^nr_throttled [1-9]' {}", stat.unwrap().display());
     let script = format!("until {throttled}; do {work}; done");
     assert_eq!(rig.run(&within(&group, Task::sh(1, &script))).code, Some(0));
+}
+
+#[test]
+fn group_has_the_lower_limits_of_reading_and_writing() {
+    let Some(groups) = Groups::new("throttle") else {
+        return;
+    };
+    let most = IoLimits {
+        read_bps: Some(1 << 20),
+        ..IoLimits::default()
+    };
+    let io = IoLimits {
+        read_bps: Some(8 << 20),
+        write_iops: Some(100),
+        ..IoLimits::default()
+    };
+    let limiting = groups.groups.clone().with_disk_of("/tmp".into(), most);
+    let disk = match limiting.io_limits(io) {
+        Ok(limits) => limits.unwrap().0.numbers,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let limits = Limits {
+        io,
+        ..Limits::default()
+    };
+    let group = limiting.create("slow.task", &limits).unwrap();
+    let files = [
+        "io.max",
+        "blkio.throttle.read_bps_device",
+        "blkio.throttle.write_iops_device",
+    ];
+    let mut said = String::new();
+    for dir in group.procs.iter().filter_map(|procs| procs.parent()) {
+        let texts = files.map(|file| fs::read_to_string(dir.join(file)).unwrap_or_default());
+        said += &texts.concat();
+    }
+    let expected = match limiting.version() {
+        Version::V2 => format!("{disk} rbps=1048576 wbps=max riops=max wiops=100\n"),
+        Version::V1 | Version::Hybrid => format!("{disk} 1048576\n{disk} 100\n"),
+    };
+    assert_eq!(said, expected);
+    let rig = Rig::new();
+    let exit = rig.run(&within(&group, Task::sh(1, "cat /proc/self/cgroup")));
+    assert_eq!(exit.code, Some(0));
+    let said = rig.stdout();
+    let is_of_disks = |line: &&str| limiting.version() == Version::V2 || line.contains("blkio");
+    let line = said.lines().find(is_of_disks).unwrap();
+    assert!(line.ends_with("/slow.task"), "{said}");
+    limiting.remove("slow.task").unwrap();
+    assert!(limiting.list().unwrap().is_empty());
 }
 
 /// The cores that a process may run on.

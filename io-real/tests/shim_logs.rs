@@ -60,6 +60,36 @@ fn flood_of_output_is_complete() {
     assert_whole_lines(&rig, OUT);
 }
 
+/// How long processors worked for a process, in hundredths of a second: from its `stat`.
+fn worked(stat: &str) -> u64 {
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
+    ticks(11) + ticks(12)
+}
+
+#[test]
+fn flood_of_output_costs_the_shim_a_fifth_of_a_processor() {
+    let rig = Rig::new();
+    let uptime = "read at rest < /proc/uptime; echo $at >&2";
+    let flood = "head -c 1000000000 /dev/zero";
+    // Its parent is the shim.
+    let script = format!("{uptime}; {flood}; {uptime}; cat /proc/$PPID/stat >&2");
+    rig.run(&rotating(1, &script, 2, 1_000_000));
+    let said = rig.output(ERR, 1_000_000);
+    let lines: Vec<&str> = said.lines().collect();
+    let seconds = |line: &str| line.parse::<f64>().unwrap();
+    let took = seconds(lines[1]) - seconds(lines[0]);
+    let worked = worked(lines[2]);
+    println!("{worked} ticks in {took} s");
+    // It rests four times as long as it works, so no machine is too slow for this. What is counted in ticks may be a
+    // few too many.
+    assert!(
+        (worked as f64) < took * 100.0 * 0.3 + 5.0,
+        "{worked} ticks in {took} s"
+    );
+}
+
 #[test]
 fn line_longer_than_a_file_is_split() {
     let rig = Rig::new();

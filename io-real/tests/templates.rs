@@ -14,6 +14,7 @@ mod rendering;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -110,6 +111,48 @@ async fn changed_source_is_rendered_again() {
     assert_eq!(world.read("out"), "two, two");
     assert_ne!(output.rendered[0], first.rendered[0]);
     assert_eq!(output.rendered[1], first.rendered[1]);
+}
+
+/// Where the kernel watches no files for anybody, a part of a test runs in a process of its own.
+fn without_watches(test: &str) {
+    let tried = Command::new("unshare").args(["-U", "-r", "true"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: no user namespace can be made here");
+        return;
+    }
+    let none = "echo 0 > /proc/sys/user/max_inotify_instances && exec unshare -U \"$@\"";
+    let done = Command::new("unshare")
+        .args(["-U", "-r", "sh", "-c", none, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(UNWATCHED, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+const UNWATCHED: &str = "DROVER_TEST_UNWATCHED";
+
+#[tokio::test]
+async fn source_is_looked_at_where_the_kernel_watches_no_more() {
+    if std::env::var_os(UNWATCHED).is_none() {
+        return without_watches("source_is_looked_at_where_the_kernel_watches_no_more");
+    }
+    let none = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC);
+    assert!(none.is_err());
+    let mut world = World::new();
+    fs::write(world.local("motd"), "one").unwrap();
+    world.ask(7, false, vec![template("{{ file \"local/motd\" }}")]);
+    world.answer().await.unwrap();
+    assert_eq!(world.read("out"), "one");
+    fs::write(world.local("motd"), "two").unwrap();
+    assert!(matches!(
+        world.report().await,
+        TemplateInput::Rendered { .. }
+    ));
+    assert_eq!(world.read("out"), "two");
 }
 
 #[tokio::test]

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use drover_core::agent::Input;
 use drover_core::driver::config::MockConfig;
 use drover_core::effect::{DriverEffect, TaskConfig, request};
-use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 
+use crate::engine;
 use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::point::Point;
@@ -18,7 +19,7 @@ use crate::trace::Column;
 use crate::world::{Later, World};
 
 /// Ended by this signal.
-fn by_signal(signal: i32) -> ExitResult {
+pub(crate) fn by_signal(signal: i32) -> ExitResult {
     ExitResult {
         code: Some(128 + signal),
         signal,
@@ -27,7 +28,10 @@ fn by_signal(signal: i32) -> ExitResult {
 }
 
 impl World {
-    pub(crate) fn drive(&mut self, key: TaskKey, effect: DriverEffect) {
+    pub(crate) fn drive(&mut self, driver: &str, key: TaskKey, effect: DriverEffect) {
+        if driver == engine::DRIVER && self.engine_refuses(&key, &effect) {
+            return;
+        }
         match effect {
             DriverEffect::Start(request::Start { op, launch, config }) => {
                 self.begin_start(key, op, launch, &config);
@@ -39,7 +43,8 @@ impl World {
                 if forgotten {
                     self.violated("forgotten_launch_is_not_recovered", name.to_string());
                 }
-                if !self.fires(Fault::HangRecover, &name) {
+                // Who asks an engine asks it again and again.
+                if self.engine.owns(launch) || !self.fires(Fault::HangRecover, &name) {
                     let delay = self.latency(&name, self.timeouts.recover);
                     self.after(delay, &name, Later::Recover { op, launch });
                 }
@@ -72,7 +77,7 @@ impl World {
         }
     }
 
-    fn answer_driver(
+    pub(crate) fn answer_driver(
         &mut self,
         life: u64,
         op: Op,
@@ -93,7 +98,7 @@ impl World {
         process.claims += 1;
         let name = Arc::clone(&process.name);
         let (claims, tombstone) = (process.claims, process.tombstone);
-        let task = key.task.clone();
+        let (alloc, task) = (key.alloc, key.task.clone());
         self.latest.insert(key, launch);
         if claims > 1 || tombstone {
             if claims > 1 {
@@ -107,7 +112,16 @@ impl World {
             };
             return self.answer_driver(life, op, launch, timeout, input);
         }
-        let delay = match MockConfig::decode(&config.config) {
+        if let Some(failure) = self.refusal_of_start(alloc, launch, config) {
+            let input = DriverInput::StartFailed {
+                op,
+                launch,
+                failure,
+            };
+            return self.answer_driver(life, op, launch, timeout, input);
+        }
+        let options = self.engine.options(launch, &config.config);
+        let delay = match MockConfig::decode(&options) {
             Ok(mock) => {
                 let mock = (self.task_faults).of_start(self.elapsed, &config.group, &task, mock);
                 let mock = Arc::new(self.fetch_image(launch, &config.config, mock));
@@ -138,6 +152,19 @@ impl World {
         self.after(delay, &name, Later::Start { op, launch });
     }
 
+    /// Why what a task needs is not there: its engine, or a network that somebody removed.
+    fn refusal_of_start(
+        &self,
+        alloc: AllocId,
+        launch: LaunchId,
+        config: &TaskConfig,
+    ) -> Option<Failure> {
+        let network = config.network.as_ref();
+        let taken = network.is_some_and(|it| it.own) && self.networks.is_taken(alloc);
+        let gone = || Failure::recoverable("its network is not there");
+        self.engine.refusal(launch).or_else(|| taken.then(gone))
+    }
+
     pub(crate) fn start(&mut self, life: u64, op: Op, launch: LaunchId) {
         let timeout = self.timeouts.start;
         let Some(process) = self.processes.get(&launch) else {
@@ -146,6 +173,7 @@ impl World {
         let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         let failure = match &config.start_error {
             _ if process.tombstone => Some(Failure::fatal("this launch id has ended")),
+            _ if self.engine.hides(launch) => self.engine.refusal(launch),
             Some(why) if config.start_error_recoverable => Some(Failure::recoverable(why)),
             Some(why) => Some(Failure::fatal(why)),
             None => None,
@@ -245,6 +273,7 @@ impl World {
                 Input::Driver(key, event),
             );
         }
+        self.engine_may_err(launch, &name);
         if self.fires(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
             let delay = self.choices.one_of(&grid, Point::SuddenDeath, &name);
@@ -258,22 +287,32 @@ impl World {
     }
 
     /// The process ends, unless it did before.
-    pub(crate) fn end(&mut self, launch: LaunchId, result: ExitResult) {
+    pub(crate) fn end(&mut self, launch: LaunchId, mut result: ExitResult) {
+        let Some(process) = self.processes.get(&launch).filter(|it| it.alive) else {
+            return;
+        };
+        let name = Arc::clone(&process.name);
+        let owned = self.engine.owns(launch);
+        let loses = owned && self.fires(Fault::EngineLosesCode, &name);
+        if loses {
+            result = ExitResult::unknown("the engine does not say how it ended");
+        }
         let Some(process) = self.processes.get_mut(&launch) else {
             return;
         };
-        if !process.alive {
-            return;
-        }
         process.alive = false;
-        process.exit = Some(result.clone());
-        let (name, key) = (Arc::clone(&process.name), process.key.clone());
+        process.unknowable |= loses;
+        process.exit = Some(result.clone()).filter(|_| !loses);
+        let key = process.key.clone();
         let (watched, stopping) = (process.watched, process.stopping);
         self.living.remove(&launch);
         let code = result.code;
         self.note(|| (Column::named(&name), format!("ends with {code:?}")));
         if !watched || (stopping && self.fires(Fault::SwallowExit, &name)) {
             return;
+        }
+        if owned {
+            return self.tell_end(launch, result);
         }
         let at = self.at + self.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
@@ -300,7 +339,11 @@ impl World {
     }
 
     pub(crate) fn recover(&mut self, life: u64, op: Op, launch: LaunchId) {
+        if self.waits_for_engine(life, op, launch) {
+            return;
+        }
         let name = self.names.known_launch(launch);
+        let claimed = self.engine_claims(launch);
         let lost = self.fires(Fault::LoseLaunch, &name);
         let current = life == self.life;
         let Some(process) = self.processes.get_mut(&launch) else {
@@ -311,6 +354,9 @@ impl World {
             Found::NeverStarted
         } else if process.rebooted {
             Found::Rebooted
+        } else if claimed {
+            process.unknowable |= process.exit.is_none();
+            Found::Running
         } else if lost || (!process.alive && process.exit.is_none()) {
             process.unknowable = true;
             Found::Gone("nothing of it can be found".to_owned())
@@ -368,6 +414,9 @@ impl World {
     }
 
     pub(crate) fn signal_lands(&mut self, launch: LaunchId) {
+        if self.engine.hides(launch) {
+            return;
+        }
         let Some(process) = self.processes.get_mut(&launch) else {
             return;
         };
@@ -464,6 +513,11 @@ impl World {
     }
 
     pub(crate) fn destroy(&mut self, life: u64, op: Op, launch: LaunchId) {
+        if let Some(failure) = self.engine.refusal(launch) {
+            let (timeout, result) = (self.timeouts.destroy, Err(failure));
+            let input = DriverInput::Destroyed { op, launch, result };
+            return self.answer_driver(life, op, launch, timeout, input);
+        }
         let Some(process) = self.processes.get_mut(&launch) else {
             return;
         };

@@ -183,6 +183,22 @@ kinds! {
     CutOff = "the node is cut off from its servers",
     /// The servers do not know the node any more.
     ForgetNode = "the servers forget the node",
+    /// The engine of containers dies, and is back after a while.
+    EngineDies = "the engine dies",
+    /// All that the engine answers for a while comes about when nobody waits for it any longer.
+    EngineSlows = "the engine is slow for a while",
+    /// The engine says that a container ended which runs.
+    EngineLies = "the engine will tell an end that was none",
+    /// The engine names a container as running that is not.
+    EngineClaims = "the engine says that what is gone runs",
+    /// A container is removed by somebody, and the engine knows nothing of it any more.
+    EngineForgets = "the engine will forget the container",
+    /// The engine does not know how a container ended.
+    EngineLosesCode = "the engine does not know how it ended",
+    /// An engine that comes back tells again what it told before it died.
+    EngineRepeats = "the engine tells an end again",
+    /// The agent dies while it makes a network, of which a part is there.
+    CutNetwork = "the network is half made when the agent dies",
 }
 
 impl Fault {
@@ -228,6 +244,21 @@ impl Fault {
         )
     }
 
+    /// Whether it befalls an engine of containers, and what stands beside them.
+    fn is_of_engine(self) -> bool {
+        matches!(
+            self,
+            Fault::EngineDies
+                | Fault::EngineSlows
+                | Fault::EngineLies
+                | Fault::EngineClaims
+                | Fault::EngineForgets
+                | Fault::EngineLosesCode
+                | Fault::EngineRepeats
+                | Fault::CutNetwork
+        )
+    }
+
     /// Whether it has an opportunity at each step, and is rare therefore.
     fn is_rare(self) -> bool {
         matches!(
@@ -245,6 +276,8 @@ impl Fault {
                 | Fault::ChangeTemplate
                 | Fault::CutOff
                 | Fault::ForgetNode
+                | Fault::EngineDies
+                | Fault::EngineSlows
         )
     }
 }
@@ -293,6 +326,7 @@ impl Faults {
             (machine || !kind.is_of_the_machine())
                 && (statistics || !kind.is_of_statistics())
                 && !kind.is_of_servers()
+                && !kind.is_of_engine()
         };
         Faults::some_of(seed, &mut dice, is_in).budget(budget)
     }
@@ -302,6 +336,13 @@ impl Faults {
         let mut dice = Dice::new(seed);
         let budget = 4 + dice.below(40, "budget of servers", "") as u32;
         Faults::some_of(seed / 2, &mut dice, Fault::is_of_servers).budget(budget)
+    }
+
+    /// The same of what goes wrong with an engine of containers.
+    pub fn of_engine(seed: u64) -> Faults {
+        let mut dice = Dice::new(seed);
+        let budget = 4 + dice.below(20, "budget of the engine", "") as u32;
+        Faults::some_of(seed / 2, &mut dice, Fault::is_of_engine).budget(budget)
     }
 
     fn some_of(seed: u64, dice: &mut Dice, is_in: impl Fn(Fault) -> bool) -> Faults {

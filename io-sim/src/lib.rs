@@ -22,8 +22,10 @@
 //! - **Faults** (`faults.rs`) have weights and budgets, and end: within two simulated hours after
 //!   them everything must converge, `pending()` must be empty, and another restart of the agent
 //!   must change nothing (`sim/ends.rs`).
+//! - **An engine** ([`engine`]) that tasks share may die beneath them, be slow, lie, forget, or say things twice.
 //! - **A cluster**: the servers are a model ([`servers`]) that may be behind, silent, forgetful or odd. The node of a script
-//!   is in one or not; a [`fleet`] is many nodes and their servers, with properties across nodes.
+//!   is in one or not; a [`fleet`] is many nodes and their servers, with properties across nodes, and tests of
+//!   production code stand between them (`fleet/wire.rs`).
 //! - **Properties** ([`check`]) are checked after each step on what the step touched, and on
 //!   everything now and then.
 //! - **Rehearsals** ([`rehearse`]) of people's jobs, and **replays** ([`replay`]) of real agents'
@@ -40,6 +42,7 @@ mod dice;
 mod dirs;
 mod disk;
 mod driver;
+pub mod engine;
 pub mod exhaust;
 mod faults;
 pub mod fleet;
@@ -79,6 +82,7 @@ pub use coverage::Coverage;
 pub use dice::Dice;
 pub use dirs::Dirs;
 pub use disk::Disk;
+pub use engine::{Engine, with_engine};
 pub use faults::{Fault, Faults};
 pub use fleet::Fleet;
 pub use hash::StateHasher;

@@ -21,6 +21,7 @@ use drover_core::model::processors::{Core, Processors};
 use drover_core::op::{Failure, Op};
 use drover_core::time::{Instant, Span};
 
+use crate::engine;
 use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::point::Point;
@@ -192,6 +193,19 @@ impl Machine {
     }
 }
 
+/// Whether this is no plugin with devices.
+fn is_driver(name: &str) -> bool {
+    name == DRIVER || name == engine::DRIVER
+}
+
+fn driver_reports(driver: &str, op: Op, report: DriverReport) -> NodeInput {
+    NodeInput::Driver {
+        op,
+        driver: driver.to_owned(),
+        report,
+    }
+}
+
 /// What a probe finds on a machine with so much of each. Of its cores the first is reserved.
 fn resources(has: Amounts) -> Resources {
     let core = |id: u32| Core {
@@ -359,8 +373,9 @@ impl World {
 
     /// What is true of `name`, said on this stream.
     fn report(&mut self, name: &Arc<str>, op: Op, delay: Span) {
-        let input = if &**name == DRIVER {
-            self.driver_reports(op, DriverReport::Fingerprint(self.machine.driver()))
+        let input = if is_driver(name) {
+            let fingerprint = self.fingerprint_of(name);
+            driver_reports(name, op, DriverReport::Fingerprint(fingerprint))
         } else {
             let groups = self.machine.groups(name);
             self.plugin_reports(name, op, DeviceReport::Devices(groups))
@@ -368,11 +383,11 @@ impl World {
         self.send_report(name, op, self.at + delay, input);
     }
 
-    fn driver_reports(&self, op: Op, report: DriverReport) -> NodeInput {
-        NodeInput::Driver {
-            op,
-            driver: DRIVER.to_owned(),
-            report,
+    /// What a driver would say now.
+    fn fingerprint_of(&mut self, driver: &str) -> DriverFingerprint {
+        match driver == engine::DRIVER {
+            true => self.engine.fingerprint(),
+            false => self.machine.driver(),
         }
     }
 
@@ -395,7 +410,7 @@ impl World {
         self.report_again(DRIVER);
     }
 
-    fn report_again(&mut self, name: &str) {
+    pub(crate) fn report_again(&mut self, name: &str) {
         let speaker = self.machine.streams.get_key_value(name);
         if let Some((name, op)) = speaker.map(|(name, op)| (name.clone(), *op)) {
             self.report(&name, op, Span::ZERO);
@@ -426,11 +441,11 @@ impl World {
         self.machine.streams.remove(&name);
         let why = "the plugin is gone".to_owned();
         let late = self.fires(Fault::LateNews, &name);
-        let (ended, lie) = if &*name == DRIVER {
+        let (ended, lie) = if is_driver(&name) {
             let lie = DriverReport::Failed("nobody listens".to_owned());
             (
-                self.driver_reports(op, DriverReport::Ended(why)),
-                self.driver_reports(op, lie),
+                driver_reports(&name, op, DriverReport::Ended(why)),
+                driver_reports(&name, op, lie),
             )
         } else {
             (
@@ -449,14 +464,14 @@ impl World {
         let Some((name, op)) = self.any_report_stream() else {
             return;
         };
-        let input = if &*name == DRIVER {
-            let mut fingerprint = self.machine.driver();
+        let input = if is_driver(&name) {
+            let mut fingerprint = self.fingerprint_of(&name);
             let odd = ReportedAttribute {
                 int: Some(1),
                 ..ReportedAttribute::default()
             };
             fingerprint.attributes.insert("kernel.name".to_owned(), odd);
-            self.driver_reports(op, DriverReport::Fingerprint(fingerprint))
+            driver_reports(&name, op, DriverReport::Fingerprint(fingerprint))
         } else {
             let mut groups = self.machine.groups(&name);
             let other = PLUGINS.iter().find(|(other, ..)| *other != &*name);

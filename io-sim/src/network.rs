@@ -1,6 +1,7 @@
-//! Networks of allocations: what hooks make and remove. They outlive the agent, and not the machine.
+//! Networks of allocations: what hooks make and remove. They outlive the agent, and not the machine. One may be half
+//! there: some part of it was not made, or it was made and has no address, or somebody else removed it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::ids::AllocId;
 use drover_core::model::network::Ipv4;
@@ -9,7 +10,22 @@ use serde::Serialize;
 
 /// The networks that exist.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Networks(BTreeMap<AllocId, SimNetwork>);
+pub struct Networks {
+    there: BTreeMap<AllocId, SimNetwork>,
+    /// Whose somebody else removed, as long as they were not made again.
+    taken: BTreeSet<AllocId>,
+}
+
+/// How much of a network is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// All of it.
+    Whole,
+    /// Not what leads to it.
+    Half,
+    /// Neither that nor its address.
+    Bare,
+}
 
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,43 +44,58 @@ impl Networks {
         &mut self,
         id: AllocId,
         work: &BuildNetwork,
-        half: bool,
+        made: Made,
     ) -> Option<AllocId> {
+        self.taken.remove(&id);
         let ports = work.ports.iter();
         let new = SimNetwork {
-            address: work.address,
+            address: work.address.filter(|_| made != Made::Bare),
             ports: ports
                 .map(|port| (port.host_ip.clone(), port.value))
                 .collect(),
-            half,
+            half: made != Made::Whole,
         };
         let same = |other: &SimNetwork| {
             let address = new.address.is_some() && new.address == other.address;
             address || new.ports.iter().any(|port| other.ports.contains(port))
         };
-        let mut others = self.0.iter().filter(|(other, _)| **other != id);
+        let mut others = self.there.iter().filter(|(other, _)| **other != id);
         let holder = others.find(|(_, other)| same(other)).map(|(id, _)| *id);
-        self.0.insert(id, new);
+        self.there.insert(id, new);
         holder
     }
 
     /// Removes one. Where none is, nothing happens.
     pub(crate) fn remove(&mut self, id: AllocId) {
-        self.0.remove(&id);
+        self.taken.remove(&id);
+        self.there.remove(&id);
+    }
+
+    /// Somebody else removes one.
+    pub fn take_away(&mut self, id: AllocId) {
+        if self.there.remove(&id).is_some() {
+            self.taken.insert(id);
+        }
+    }
+
+    /// Whether somebody else removed that of an allocation, and it was not made again.
+    pub(crate) fn is_taken(&self, id: AllocId) -> bool {
+        self.taken.contains(&id)
     }
 
     /// The machine starts again.
     pub(crate) fn rebooted(&mut self) {
-        self.0.clear();
+        self.there.clear();
+        self.taken.clear();
     }
 
     /// That of an allocation, if it is there.
     pub fn get(&self, id: AllocId) -> Option<&SimNetwork> {
-        self.0.get(&id)
+        self.there.get(&id)
     }
 
     /// Whose there are.
     pub fn owners(&self) -> impl Iterator<Item = AllocId> {
-        self.0.keys().copied()
+        self.there.keys().copied()
     }
 }

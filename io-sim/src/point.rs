@@ -99,6 +99,18 @@ points! {
     Late = "late",
     /// Which of a launch's counters cannot be read.
     LostCounters = "lost counters",
+    /// Whether the containers of an engine end with it.
+    ContainersEnd = "containers end",
+    /// For how long an engine is away.
+    EngineAwayFor = "engine away for",
+    /// For how long an engine is slow.
+    EngineSlowFor = "engine slow for",
+    /// When an engine lies of a container, or forgets it.
+    EngineErrsAfter = "engine errs after",
+    /// How a container is said to have ended that runs.
+    ClaimedEnd = "claimed end",
+    /// Whether a network that is half there has no address.
+    BareNetwork = "bare network",
     /// What is measured that cannot be.
     OddStatistics = "odd statistics",
 }

@@ -27,6 +27,8 @@ pub struct Process {
     pub tombstone: bool,
     /// How it ended, once it did and if anybody can know.
     pub exit: Option<ExitResult>,
+    /// How its engine said that it ended, while it lived.
+    pub told: Option<ExitResult>,
     /// Whether it lived when the machine went down.
     pub rebooted: bool,
     /// Whether the world gave anybody reason to say that the exit is unknown.
@@ -53,6 +55,7 @@ impl Process {
             alive: false,
             tombstone: false,
             exit: None,
+            told: None,
             rebooted: false,
             unknowable: false,
             watched: false,
@@ -60,5 +63,10 @@ impl Process {
             forgotten: false,
             stopping: false,
         }
+    }
+
+    /// The end that it had, and the one that its engine only said it had.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = &ExitResult> {
+        self.exit.iter().chain(&self.told)
     }
 }

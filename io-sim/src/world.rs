@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drover_core::agent::Input;
 use drover_core::cluster::{Call, Credentials};
 use drover_core::config::Timeouts;
-use drover_core::effect::{Effect, HookEffect, StoreEffect, VolumeWork};
+use drover_core::effect::{Effect, HookEffect, ServerEffect, StoreEffect, VolumeWork};
 use drover_core::ids::{AllocId, LaunchId, NodeId, SessionId, TaskKey, VolumeId};
 use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
@@ -20,6 +20,7 @@ use crate::check::Violation;
 use crate::choice::Choices;
 use crate::dirs::Dirs;
 use crate::disk::Disk;
+use crate::engine::Engine;
 use crate::faults::{Fault, Faults};
 use crate::hooks::{self, Asked};
 use crate::identities::Tokens;
@@ -72,6 +73,14 @@ pub(crate) enum Later {
     PluginGone {
         launch: LaunchId,
     },
+    FalseEnd {
+        launch: LaunchId,
+        result: ExitResult,
+    },
+    ContainerGone {
+        launch: LaunchId,
+    },
+    EngineReturns,
     Driver {
         healthy: bool,
     },
@@ -118,6 +127,8 @@ pub struct World {
     pub disk: Disk,
     /// The registry of images.
     pub registry: Registry,
+    /// The engine of containers.
+    pub engine: Engine,
     /// The directories.
     pub dirs: Dirs,
     /// The networks of allocations.
@@ -158,6 +169,8 @@ pub struct World {
     pub(crate) node_id: NodeId,
     /// Whether there are other nodes, and somebody else hands on what servers answer late.
     pub(crate) in_fleet: bool,
+    /// What the agent asks of servers, where somebody else carries it there.
+    pub(crate) asked: Option<Vec<ServerEffect>>,
     /// Until when no call reaches the servers, since the beginning.
     pub(crate) cut_off_until: Span,
     /// Since when a counter counts that jumped back, by the name of what it counts.
@@ -190,6 +203,7 @@ impl World {
             faults: Faults::none(),
             disk: Disk::default(),
             registry: Registry::default(),
+            engine: Engine::default(),
             dirs: Dirs::default(),
             networks: Networks::default(),
             volumes: BTreeSet::new(),
@@ -216,6 +230,7 @@ impl World {
             servers: None,
             node_id: NodeId::default(),
             in_fleet: false,
+            asked: None,
             cut_off_until: Span::ZERO,
             resets: BTreeMap::new(),
             sampler: Sampler::default(),
@@ -329,7 +344,8 @@ impl World {
         ];
         let grid: &[Span] = if self.converging {
             &near[..4]
-        } else if self.fires(Fault::SlowAnswer, entity) {
+        } else if self.engine.is_slow(self.elapsed, entity) || self.fires(Fault::SlowAnswer, entity)
+        {
             &far
         } else {
             &near
@@ -390,7 +406,7 @@ impl World {
     /// Carries out what the agent asks for.
     pub(crate) fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Driver(_, key, effect) => self.drive(key, effect),
+            Effect::Driver(driver, key, effect) => self.drive(&driver, key, effect),
             Effect::Hook(HookEffect::Run {
                 op,
                 alloc,
@@ -505,6 +521,9 @@ impl World {
             } => self.session_opens(life, op, launch, session),
             Later::EndSession { session } => self.session_ends(session),
             Later::PluginGone { launch } => self.plugin_gone(launch),
+            Later::FalseEnd { launch, result } => self.false_end(launch, result),
+            Later::ContainerGone { launch } => self.container_gone(launch),
+            Later::EngineReturns => self.engine_returns(),
             Later::Driver { healthy } => self.driver_is(healthy),
             Later::Hook(asked) => self.end_hook(life, &asked),
             Later::Volume {
@@ -535,7 +554,12 @@ impl World {
         for (at, due) in core::mem::take(&mut self.later) {
             let by_itself = matches!(
                 due.what,
-                Later::End { .. } | Later::PluginGone { .. } | Later::Driver { .. }
+                Later::End { .. }
+                    | Later::PluginGone { .. }
+                    | Later::FalseEnd { .. }
+                    | Later::ContainerGone { .. }
+                    | Later::EngineReturns
+                    | Later::Driver { .. }
             );
             if by_itself {
                 self.later.insert(at, due);
@@ -543,6 +567,7 @@ impl World {
                 let forgotten = self.choices.either(Point::LostAtCrash, &due.entity);
                 match due.what {
                     _ if forgotten => {}
+                    Later::Hook(asked) if self.leaves_half_a_network(&asked) => {}
                     // A shim may be made and not have begun yet.
                     Later::Start { .. } => {
                         self.later.insert(at, due);
@@ -560,6 +585,7 @@ impl World {
         }
         self.cancelled.clear();
         self.machine.agent_died();
+        self.engine.agent_died();
         self.sampler = Sampler::default();
         self.templates.agent_died();
         self.templates_change_unseen();
@@ -611,6 +637,7 @@ impl World {
         self.later.clear();
         self.dirs.rebooted();
         self.networks.rebooted();
+        self.engine.rebooted();
         for process in self.processes.values_mut() {
             if process.alive {
                 process.alive = false;

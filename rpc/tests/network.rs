@@ -1,156 +1,56 @@
 //! The client over a simulated network: servers that are cut off, killed, slow, without a leader, or lie.
 
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod common;
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::Dice;
 use common::handler::{LONG, Node};
-use common::peer::Peer;
-use common::server::{Does, answer, call};
-use drover_rpc::client::{Client, Connector};
+use common::network::{
+    NAMES, SECOND, Server, Simulated, TICK, World, at, client_of, connections, serve,
+};
+use common::server::call;
+use drover_rpc::client::Client;
 use drover_rpc::connection::Limits;
 use drover_rpc::error::{Error, ServerErrorKind};
-use drover_rpc::msgpack::encode;
 use drover_rpc::servers::{Backoff, Servers};
-use drover_rpc::types::query::{Empty, NodeClientAllocs, NodeGetClientAllocs, StatusPing};
+use drover_rpc::types::query::{Empty, NodeGetClientAllocs, StatusPing};
 use drover_rpc::types::registration::{NodeEmitEvents, NodeUpdateStatus};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep};
-use turmoil::net::{TcpListener, TcpStream};
+use turmoil::net::TcpListener;
 use turmoil::{Builder, Sim};
 
-const SECOND: Duration = Duration::from_secs(1);
-const PORT: &str = "4647";
-
-struct Simulated;
-
-impl Connector for Simulated {
-    type Io = TcpStream;
-
-    async fn connect(&self, address: &str) -> io::Result<TcpStream> {
-        TcpStream::connect(address).await
-    }
-}
-
-/// What a server did, and how it is.
-#[derive(Default)]
-struct Server {
-    /// The methods that it was asked for.
-    asked: Mutex<Vec<String>>,
-    connections: AtomicU32,
-    /// Without a leader it refuses.
-    leaderless: AtomicBool,
-    /// It takes calls, and does not answer.
-    stuck: AtomicBool,
-    /// The last connection.
-    peer: Mutex<Option<Peer>>,
-}
-
-impl Server {
-    fn asked(&self, method: &str) -> usize {
-        self.asked
-            .lock()
-            .expect("not poisoned")
-            .iter()
-            .filter(|one| *one == method)
-            .count()
-    }
-
-    fn connections(&self) -> u32 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    fn does(&self, method: &str) -> Does {
-        self.asked
-            .lock()
-            .expect("not poisoned")
-            .push(method.to_owned());
-        if self.stuck.load(Ordering::Relaxed) {
-            return Does::Nothing;
-        }
-        if self.leaderless.load(Ordering::Relaxed) && method != "Status.Ping" {
-            return Does::Error("rpc error: No cluster leader");
-        }
-        match method {
-            "Node.GetClientAllocs" => Does::Reply(
-                20 * SECOND,
-                encode(&NodeClientAllocs {
-                    index: 7,
-                    ..Default::default()
-                })
-                .expect("a reply"),
-            ),
-            "Node.EmitEvents" => Does::Reply(5 * SECOND, vec![0x80]),
-            _ => Does::empty(),
-        }
-    }
-}
-
-async fn serve(server: Arc<Server>) -> turmoil::Result {
-    let listener = TcpListener::bind("0.0.0.0:4647").await?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        server.connections.fetch_add(1, Ordering::Relaxed);
-        let (peer, incoming, _) = Peer::start(stream);
-        *server.peer.lock().expect("not poisoned") = Some(peer);
-        let server = server.clone();
-        tokio::spawn(answer(incoming, move |method, _| server.does(method)));
-    }
-}
-
-/// Three servers and a network.
-struct World<'a> {
-    sim: Sim<'a>,
-    servers: [Arc<Server>; 3],
-}
-
-const NAMES: [&str; 3] = ["server-1", "server-2", "server-3"];
-
 fn world<'a>(tick: Duration, seed: u64) -> World<'a> {
-    let mut sim = Builder::new()
-        .simulation_duration(3600 * SECOND)
-        .tick_duration(tick)
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(50))
-        .tcp_capacity(4096)
-        .rng_seed(seed)
-        .build();
-    let servers: [Arc<Server>; 3] = Default::default();
-    for (name, server) in NAMES.iter().zip(&servers) {
-        let server = server.clone();
-        sim.host(*name, move || serve(server.clone()));
+    common::network::world((tick, 5 * SECOND), seed)
+}
+
+fn client() -> Arc<Client<Simulated, Node>> {
+    client_of(Arc::new(Node), 11)
+}
+
+/// The number of a server that is to be killed.
+type Kill = Arc<Mutex<Option<usize>>>;
+
+/// Runs to the end, and kills whom it is told to kill.
+fn run_and_kill(mut sim: Sim<'_>, kill: &Kill) -> turmoil::Result {
+    while !sim.step()? {
+        if let Some(server) = kill.lock().expect("not poisoned").take() {
+            sim.crash(NAMES[server]);
+        }
     }
-    World { sim, servers }
+    Ok(())
 }
-
-fn client() -> Client<Simulated, Node> {
-    let names = NAMES.map(|name| format!("{name}:{PORT}")).into();
-    let servers = Servers::new(names, Backoff::default(), 11);
-    Client::new(Simulated, Arc::new(Node), servers, Limits::default())
-}
-
-/// The number of the server that the client is connected to.
-fn at(client: &Client<Simulated, Node>) -> usize {
-    let server = client.server().expect("a connection");
-    NAMES
-        .iter()
-        .position(|name| server == format!("{name}:{PORT}"))
-        .expect("one of them")
-}
-
-const TICK: Duration = Duration::from_millis(10);
 
 #[test]
 fn calls_share_one_connection() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 1);
     sim.client("node", async move {
-        let client = Arc::new(client());
+        let client = client();
         let calls: Vec<_> = (0..50)
             .map(|_| {
                 let client = client.clone();
@@ -160,13 +60,7 @@ fn calls_share_one_connection() -> turmoil::Result {
         for call in calls {
             assert_eq!(call.await?, Ok(Empty {}));
         }
-        assert_eq!(
-            servers
-                .iter()
-                .map(|server| server.connections())
-                .sum::<u32>(),
-            1
-        );
+        assert_eq!(connections(&servers), 1);
         Ok(())
     });
     sim.run()
@@ -216,11 +110,11 @@ fn a_server_that_is_cut_off_is_left_by_the_next_call() -> turmoil::Result {
 #[test]
 fn a_query_whose_server_is_killed_is_asked_elsewhere() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 3);
-    let kill: Arc<Mutex<Option<usize>>> = Arc::default();
+    let kill = Kill::default();
     let killed = kill.clone();
     let query = servers.clone();
     sim.client("node", async move {
-        let client = Arc::new(client());
+        let client = client();
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let first = at(&client);
         let asking = client.clone();
@@ -237,22 +131,17 @@ fn a_query_whose_server_is_killed_is_asked_elsewhere() -> turmoil::Result {
         assert_ne!(at(&client), first);
         Ok(())
     });
-    while !sim.step()? {
-        if let Some(server) = kill.lock().expect("not poisoned").take() {
-            sim.crash(NAMES[server]);
-        }
-    }
-    Ok(())
+    run_and_kill(sim, &kill)
 }
 
 /// Events would be there twice: whoever sends them decides.
 #[test]
 fn what_would_be_seen_twice_is_not_sent_again() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 4);
-    let kill: Arc<Mutex<Option<usize>>> = Arc::default();
+    let kill = Kill::default();
     let killed = kill.clone();
     sim.client("node", async move {
-        let client = Arc::new(client());
+        let client = client();
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let first = at(&client);
         let sending = client.clone();
@@ -274,12 +163,7 @@ fn what_would_be_seen_twice_is_not_sent_again() -> turmoil::Result {
         assert_eq!(sent, 1);
         Ok(())
     });
-    while !sim.step()? {
-        if let Some(server) = kill.lock().expect("not poisoned").take() {
-            sim.crash(NAMES[server]);
-        }
-    }
-    Ok(())
+    run_and_kill(sim, &kill)
 }
 
 /// An election costs no connection, and so no log follower and no exec session.
@@ -451,46 +335,51 @@ fn when_all_servers_are_gone_calls_fail_in_time_until_they_are_back() -> turmoil
         client
             .call(&NodeUpdateStatus::default(), 30 * SECOND)
             .await?;
-        assert!(
-            servers
-                .iter()
-                .map(|server| server.connections())
-                .sum::<u32>()
-                < 10
-        );
+        assert!(connections(&servers) < 10);
         Ok(())
     });
     sim.run()
 }
 
-/// Half-open: what the node says arrives, what the server says does not.
+/// A query that waits at a server that is cut off, or whose connection is half open: what the node says arrives, what
+/// the server says does not.
 #[test]
-fn a_connection_that_is_half_open_ends() -> turmoil::Result {
-    let World { mut sim, .. } = world(TICK, 9);
-    sim.client("node", async move {
-        let client = Arc::new(client());
-        client.call(&StatusPing::default(), 10 * SECOND).await?;
-        let first = at(&client);
-        let asking = client.clone();
-        let asking = tokio::spawn(async move {
-            asking
-                .call(&NodeGetClientAllocs::default(), 310 * SECOND)
-                .await
+fn query_that_waits_where_nothing_comes_from_any_more_is_asked_elsewhere() -> turmoil::Result {
+    let troubles = [
+        (
+            9,
+            turmoil::partition_oneway as fn(&'static str, &'static str),
+        ),
+        (14, turmoil::partition),
+    ];
+    for (seed, cut) in troubles {
+        let World { mut sim, servers } = world(TICK, seed);
+        sim.client("node", async move {
+            let client = client();
+            client.call(&StatusPing::default(), 10 * SECOND).await?;
+            let first = at(&client);
+            let asking = client.clone();
+            let query = NodeGetClientAllocs::default();
+            let asking = tokio::spawn(async move { asking.call(&query, 310 * SECOND).await });
+            sleep(SECOND).await;
+            cut(NAMES[first], "node");
+            // No deadline of a call, but silence ends it; then it is asked elsewhere.
+            let began = Instant::now();
+            assert_eq!(asking.await??.index, 7);
+            let silence = Limits::default().idle_timeout + 30 * SECOND;
+            assert!(began.elapsed() < silence, "{:?}", began.elapsed());
+            let second = at(&client);
+            assert_ne!(second, first);
+            // It stays there when the first one is back.
+            turmoil::repair("node", NAMES[first]);
+            client.call(&StatusPing::default(), 10 * SECOND).await?;
+            assert_eq!(at(&client), second);
+            assert_eq!(servers[first].connections(), 1);
+            Ok(())
         });
-        sleep(SECOND).await;
-        turmoil::partition_oneway(NAMES[first], "node");
-        // No deadline of a call, but silence ends it; then it is asked elsewhere.
-        let began = Instant::now();
-        assert_eq!(asking.await??.index, 7);
-        assert!(
-            began.elapsed() < Limits::default().idle_timeout + 30 * SECOND,
-            "{:?}",
-            began.elapsed()
-        );
-        assert_ne!(at(&client), first);
-        Ok(())
-    });
-    sim.run()
+        sim.run()?;
+    }
+    Ok(())
 }
 
 /// The other half: the server's pings arrive, the node's calls do not.
@@ -521,14 +410,9 @@ fn a_call_of_a_server_that_takes_90_s_is_answered() -> turmoil::Result {
         let client = client();
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let first = at(&client);
-        let peer = servers[first].peer.lock().expect("not poisoned").clone();
+        let peer = servers[first].peer();
         let began = Instant::now();
-        let reply = call(
-            &peer.expect("a peer"),
-            "Allocations.GarbageCollectAll",
-            &[0x80],
-        )
-        .await;
+        let reply = call(&peer, "Allocations.GarbageCollectAll", &[0x80]).await;
         assert_eq!(reply.expect("a reply").0, "");
         assert!(began.elapsed() >= LONG);
         client.call(&StatusPing::default(), 10 * SECOND).await?;
@@ -544,7 +428,7 @@ fn calls_end_in_time_in_any_network() -> turmoil::Result {
     for seed in (20..40).chain([352]) {
         let World { mut sim, .. } = world(Duration::from_millis(20), seed);
         sim.client("node", async move {
-            let client = Arc::new(client());
+            let client = client();
             let mut dice = Dice(seed);
             let caller = client.clone();
             let calls = tokio::spawn(async move {
@@ -633,7 +517,7 @@ fn what_is_no_server_is_left() -> turmoil::Result {
 fn servers_learned_from_a_heartbeat_are_found() -> turmoil::Result {
     let World { mut sim, .. } = world(TICK, 12);
     sim.client("node", async move {
-        let known = Servers::new(vec![format!("server-2:{PORT}")], Backoff::default(), 1);
+        let known = Servers::new(vec!["server-2:4647".to_owned()], Backoff::default(), 1);
         let client = Client::new(Simulated, Arc::new(Node), known, Limits::default());
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         client.update_servers(&["server-1:4647".to_owned(), "server-2:4647".to_owned()]);

@@ -5,40 +5,21 @@
 
 mod common;
 
-use std::io;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::peer::{Peer, PeerStream};
-use common::server::{Does, answer};
-use drover_rpc::client::{Client, Connector};
+use common::network::{NAMES, SECOND, Server, TICK, World, at, client_of, connections};
+use common::peer::PeerStream;
 use drover_rpc::connection::{Answer, Handler, InboundCall, Input, Limits, Output};
-use drover_rpc::msgpack::encode;
-use drover_rpc::servers::{Backoff, Servers};
-use drover_rpc::types::query::{NodeClientAllocs, NodeGetClientAllocs, StatusPing};
+use drover_rpc::types::query::StatusPing;
 use drover_rpc::types::registration::{NodeEmitEvents, NodeUpdateStatus};
 use drover_rpc::types::status::StatusLeader;
 use drover_rpc::types::stream::{FileSystemLogs, StreamAck, StreamHeader, StreamOut};
 use tokio::time::{Instant, sleep};
-use turmoil::net::{TcpListener, TcpStream};
-use turmoil::{Builder, Sim};
-
-const SECOND: Duration = Duration::from_secs(1);
-const NAMES: [&str; 3] = ["server-1", "server-2", "server-3"];
 
 /// How long a server takes that takes its time.
 const LATE: Duration = Duration::from_secs(90);
-
-struct Simulated;
-
-impl Connector for Simulated {
-    type Io = TcpStream;
-
-    async fn connect(&self, address: &str) -> io::Result<TcpStream> {
-        TcpStream::connect(address).await
-    }
-}
 
 /// A node that has one log, which has no end.
 #[derive(Default)]
@@ -79,83 +60,19 @@ impl Handler for Node {
     }
 }
 
-#[derive(Default)]
-struct Server {
-    connections: AtomicU32,
-    /// The last connection.
-    peer: Mutex<Option<Peer>>,
+/// Follows the log of the node that is connected.
+async fn follow(server: &Server) -> PeerStream {
+    let mut logs = server.peer().open();
+    logs.send(&[5]).await;
+    let method = "FileSystem.Logs".to_owned();
+    logs.object(&StreamHeader { method }).await;
+    assert_eq!(logs.next().await, Some(StreamAck::default()));
+    logs.object(&FileSystemLogs::default()).await;
+    logs
 }
 
-impl Server {
-    /// Follows the log of the node that is connected.
-    async fn follow(&self) -> PeerStream {
-        let peer = self.peer.lock().expect("not poisoned").clone();
-        let mut logs = peer.expect("a connection").open();
-        logs.send(&[5]).await;
-        let method = "FileSystem.Logs".to_owned();
-        logs.object(&StreamHeader { method }).await;
-        assert_eq!(logs.next().await, Some(StreamAck::default()));
-        logs.object(&FileSystemLogs::default()).await;
-        logs
-    }
-}
-
-fn does(method: &str) -> Does {
-    let allocs = NodeClientAllocs {
-        index: 7,
-        ..NodeClientAllocs::default()
-    };
-    match method {
-        "Node.GetClientAllocs" => Does::Reply(20 * SECOND, encode(&allocs).expect("a reply")),
-        "Node.EmitEvents" => Does::Reply(LATE, vec![0x80]),
-        // Those of a region that is not reached.
-        "Status.Leader" => Does::Nothing,
-        _ => Does::empty(),
-    }
-}
-
-async fn serve(server: Arc<Server>) -> turmoil::Result {
-    let listener = TcpListener::bind("0.0.0.0:4647").await?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        server.connections.fetch_add(1, Ordering::Relaxed);
-        let (peer, incoming, _) = Peer::start(stream);
-        *server.peer.lock().expect("not poisoned") = Some(peer);
-        tokio::spawn(answer(incoming, |method, _| does(method)));
-    }
-}
-
-fn world<'a>(seed: u64) -> (Sim<'a>, [Arc<Server>; 3]) {
-    let mut sim = Builder::new()
-        .simulation_duration(3600 * SECOND)
-        .tick_duration(Duration::from_millis(10))
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(50))
-        .tcp_capacity(4096)
-        .rng_seed(seed)
-        .build();
-    let servers: [Arc<Server>; 3] = Default::default();
-    for (name, server) in NAMES.iter().zip(&servers) {
-        let server = server.clone();
-        sim.host(*name, move || serve(server.clone()));
-    }
-    (sim, servers)
-}
-
-/// A client of a node that shuffles its servers by this seed.
-fn client(node: &Arc<Node>, seed: u64) -> Arc<Client<Simulated, Node>> {
-    let names = NAMES.map(|name| format!("{name}:4647")).into();
-    let servers = Servers::new(names, Backoff::default(), seed);
-    let limits = Limits::default();
-    Arc::new(Client::new(Simulated, node.clone(), servers, limits))
-}
-
-/// The number of the server that the client is connected to.
-fn at(client: &Client<Simulated, Node>) -> usize {
-    let server = client.server().expect("a connection");
-    let mut names = NAMES.iter();
-    let is_it = |name: &&str| server == format!("{name}:4647");
-    names.position(is_it).expect("one of them")
+fn world<'a>(seed: u64) -> World<'a> {
+    common::network::world((TICK, LATE), seed)
 }
 
 /// How long a node takes at most to notice that nothing comes any more, and to ask elsewhere.
@@ -164,42 +81,15 @@ fn silence() -> Duration {
 }
 
 #[test]
-fn query_that_waits_at_a_server_that_is_cut_off_is_asked_elsewhere() -> turmoil::Result {
-    let (mut sim, servers) = world(1);
-    sim.client("node", async move {
-        let client = client(&Arc::default(), 11);
-        client.call(&StatusPing::default(), 10 * SECOND).await?;
-        let first = at(&client);
-        let asking = client.clone();
-        let query = NodeGetClientAllocs::default();
-        let asking = tokio::spawn(async move { asking.call(&query, 310 * SECOND).await });
-        sleep(SECOND).await;
-        turmoil::partition("node", NAMES[first]);
-        let began = Instant::now();
-        assert_eq!(asking.await??.index, 7);
-        assert!(began.elapsed() < silence(), "{:?}", began.elapsed());
-        let second = at(&client);
-        assert_ne!(second, first);
-        // It stays there when the first one is back.
-        turmoil::repair("node", NAMES[first]);
-        client.call(&StatusPing::default(), 10 * SECOND).await?;
-        assert_eq!(at(&client), second);
-        assert_eq!(servers[first].connections.load(Ordering::Relaxed), 1);
-        Ok(())
-    });
-    sim.run()
-}
-
-#[test]
 fn log_that_is_followed_ends_when_its_server_is_cut_off_and_is_followed_from_the_next()
 -> turmoil::Result {
-    let (mut sim, servers) = world(2);
+    let World { mut sim, servers } = world(2);
     sim.client("node", async move {
         let node: Arc<Node> = Arc::default();
-        let client = client(&node, 11);
+        let client = client_of(node.clone(), 11);
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let first = at(&client);
-        let mut logs = servers[first].follow().await;
+        let mut logs = follow(&servers[first]).await;
         assert!(logs.next::<StreamOut>().await.is_some());
         assert_eq!(node.followers.load(Ordering::Relaxed), 1);
         turmoil::partition("node", NAMES[first]);
@@ -214,7 +104,7 @@ fn log_that_is_followed_ends_when_its_server_is_cut_off_and_is_followed_from_the
             .await?;
         let second = at(&client);
         assert_ne!(second, first);
-        let mut logs = servers[second].follow().await;
+        let mut logs = follow(&servers[second]).await;
         for _ in 0..100 {
             assert!(logs.next::<StreamOut>().await.is_some());
         }
@@ -226,20 +116,20 @@ fn log_that_is_followed_ends_when_its_server_is_cut_off_and_is_followed_from_the
 
 #[test]
 fn reader_that_takes_nothing_holds_up_neither_calls_nor_other_readers() -> turmoil::Result {
-    let (mut sim, servers) = world(3);
+    let World { mut sim, servers } = world(3);
     sim.client("node", async move {
-        let client = client(&Arc::default(), 11);
+        let client = client_of(Arc::<Node>::default(), 11);
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let server = &servers[at(&client)];
-        let mut slow = server.follow().await;
+        let mut slow = follow(server).await;
         slow.grants = false;
-        let mut other = server.follow().await;
+        let mut other = follow(server).await;
         // More than one stream may have under way.
         for _ in 0..1000 {
             assert!(other.next::<StreamOut>().await.is_some());
         }
         client.call(&StatusPing::default(), 10 * SECOND).await?;
-        assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+        assert_eq!(server.connections(), 1);
         Ok(())
     });
     sim.run()
@@ -247,19 +137,16 @@ fn reader_that_takes_nothing_holds_up_neither_calls_nor_other_readers() -> turmo
 
 #[test]
 fn answer_that_comes_after_90_s_is_waited_for_on_the_same_connection() -> turmoil::Result {
-    let (mut sim, servers) = world(4);
+    let World { mut sim, servers } = world(4);
     sim.client("node", async move {
-        let client = client(&Arc::default(), 11);
+        let client = client_of(Arc::<Node>::default(), 11);
         let began = Instant::now();
         client
             .call(&NodeEmitEvents::default(), 120 * SECOND)
             .await?;
         assert!(began.elapsed() >= LATE);
         client.call(&StatusPing::default(), 10 * SECOND).await?;
-        let connections = servers
-            .iter()
-            .map(|it| it.connections.load(Ordering::Relaxed));
-        assert_eq!(connections.sum::<u32>(), 1);
+        assert_eq!(connections(&servers), 1);
         Ok(())
     });
     sim.run()
@@ -267,9 +154,9 @@ fn answer_that_comes_after_90_s_is_waited_for_on_the_same_connection() -> turmoi
 
 #[test]
 fn what_others_ask_in_vain_leaves_no_server() -> turmoil::Result {
-    let (mut sim, servers) = world(6);
+    let World { mut sim, servers } = world(6);
     sim.client("node", async move {
-        let client = client(&Arc::default(), 11);
+        let client = client_of(Arc::<Node>::default(), 11);
         client.call(&StatusPing::default(), 10 * SECOND).await?;
         let question = StatusLeader::default();
         for _ in 0..5 {
@@ -279,10 +166,7 @@ fn what_others_ask_in_vain_leaves_no_server() -> turmoil::Result {
         // Nor do they count among what the node itself waits for in vain.
         assert!(client.call(&question, 8 * SECOND).await.is_err());
         client.call(&StatusPing::default(), 10 * SECOND).await?;
-        let connections = servers
-            .iter()
-            .map(|it| it.connections.load(Ordering::Relaxed));
-        assert_eq!(connections.sum::<u32>(), 1);
+        assert_eq!(connections(&servers), 1);
         Ok(())
     });
     sim.run()
@@ -290,9 +174,11 @@ fn what_others_ask_in_vain_leaves_no_server() -> turmoil::Result {
 
 #[test]
 fn nodes_of_a_server_that_is_lost_spread_over_the_others() -> turmoil::Result {
-    let (mut sim, _servers) = world(5);
+    let World { mut sim, .. } = world(5);
     sim.client("node", async move {
-        let clients: Vec<_> = (0..24).map(|seed| client(&Arc::default(), seed)).collect();
+        let clients: Vec<_> = (0..24)
+            .map(|seed| client_of(Arc::<Node>::default(), seed))
+            .collect();
         let mut before = Vec::new();
         for client in &clients {
             client.call(&StatusPing::default(), 10 * SECOND).await?;

@@ -26,6 +26,7 @@ use crate::build::{
 };
 use crate::clock::{by_the_clock, launches_by_hand};
 use crate::cluster::in_a_cluster;
+use crate::engine::on_an_engine;
 use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
 use crate::policies::{namespaces, vary_policies};
 use crate::theme::Theme;
@@ -118,6 +119,7 @@ pub fn script(seed: u64) -> Script {
         has,
         ..Script::default()
     };
+    let script = on_an_engine(&mut dice, script);
     in_a_cluster(&mut dice, script)
 }
 

@@ -30,6 +30,7 @@ pub mod build;
 pub mod chaos;
 mod clock;
 mod cluster;
+pub mod engine;
 pub mod fleet;
 pub mod hunt;
 pub mod inspect;
@@ -44,6 +45,6 @@ mod theme;
 mod volume_acts;
 
 pub use seeds::{
-    Scenario, each_crash, each_crash_in_cluster, for_seeds, for_seeds_in_cluster,
-    for_seeds_keeping, for_seeds_on, replay,
+    Scenario, each_crash, each_crash_in_cluster, each_crash_on_engine, for_seeds,
+    for_seeds_in_cluster, for_seeds_keeping, for_seeds_on, for_seeds_on_engine, replay,
 };

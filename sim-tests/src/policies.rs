@@ -184,16 +184,27 @@ fn task_fails_by_itself(of: JobType, task: &Task) -> bool {
     ends_badly || trouble.iter().any(|word| task.config.contains_key(*word))
 }
 
+/// Whoever waits for the next interval is to be at rest soon.
+const LONGEST_WAIT: Span = Span::secs(1800);
+
 /// Restart policies of a group and of its tasks. Each may leave open what the other says.
 fn restarts_of_group(dice: &mut Dice, group: &mut TaskGroup, fails: bool, entity: &str) {
-    group.restart_policy = Some(restarts(dice, fails, true, &format!("{entity} itself")));
+    let whole = restarts(dice, fails, true, &format!("{entity} itself"));
+    let waits = whole.mode == Some(RestartMode::Delay);
+    group.restart_policy = Some(whole);
     for task in &mut group.tasks {
         let whose = format!("{entity} {}", task.name);
-        task.restart_policy = match dice.below(3, "whose policy", &whose) {
+        let mut own = match dice.below(3, "whose policy", &whose) {
             0 => None,
             1 => Some(restarts(dice, fails, true, &whose)),
             _ => Some(restarts(dice, fails, false, &whose)),
         };
+        if let Some(own) = own.as_mut().filter(|own| waits && own.mode.is_none()) {
+            // It waits as its group does, and would wait for the end of its own interval.
+            let interval = own.interval;
+            own.interval = interval.map(|interval| interval.min(LONGEST_WAIT));
+        }
+        task.restart_policy = own;
     }
 }
 

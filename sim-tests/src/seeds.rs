@@ -5,7 +5,7 @@ use std::thread::current;
 
 use drover_core::claims::resources::Amounts;
 use drover_core::config::Config;
-use drover_io_sim::{Sim, Violation, client_of_cluster, listening, node, timeline};
+use drover_io_sim::{Sim, Violation, client_of_cluster, listening, node, timeline, with_engine};
 
 /// How a scenario ends.
 pub type Scenario = Result<(), Violation>;
@@ -57,6 +57,20 @@ pub fn for_seeds_on(has: Amounts, count: u64, scenario: impl Fn(&mut Sim) -> Sce
 #[track_caller]
 pub fn for_seeds_in_cluster(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
     for_worlds(count, in_cluster, scenario);
+}
+
+/// The same, on a node that has an engine of containers.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+pub fn for_seeds_on_engine(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
+    for_worlds(count, on_engine, scenario);
+}
+
+fn on_engine(seed: u64) -> Sim {
+    let config = listening(Config::new(0, node(), "/alloc"));
+    Sim::with_config(seed, with_engine(config))
 }
 
 fn in_cluster(seed: u64) -> Sim {
@@ -132,6 +146,16 @@ pub fn each_crash(seed: u64, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
 #[must_use = "who never dies proves nothing: check how many steps there were"]
 pub fn each_crash_in_cluster(scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
     each_crash_of(|| in_cluster(0), scenario)
+}
+
+/// The same, on a node that has an engine of containers.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+#[must_use = "who never dies proves nothing: check how many steps there were"]
+pub fn each_crash_on_engine(scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
+    each_crash_of(|| on_engine(0), scenario)
 }
 
 #[track_caller]

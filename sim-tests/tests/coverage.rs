@@ -41,6 +41,7 @@ const UNCOUNTED: &[Property] = &[
     Property::UnchangedRecordIsNotWritten,
     Property::FetchedDiskIsNotHiddenByLocalDisk,
     Property::NetworkHasOneHolder,
+    Property::EngineIsAwaited,
     Property::NoLivelock,
     Property::NoPanic,
     Property::SpuriousTimeoutChangesNothing,

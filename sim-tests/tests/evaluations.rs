@@ -4,17 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{EvalId, RequestId};
 use drover_core::local::KEPT_EVALS;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::eval::{EvalStatus, Evaluation, Trigger};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 
@@ -265,6 +267,30 @@ fn evaluation_of_failed_alloc_is_canceled_when_its_job_is_stopped() {
         let canceled = |sim: &Sim| status(sim, waiting) == Some(EvalStatus::Canceled);
         sim.until(SOON, canceled)?;
         sim.converge()
+    });
+}
+
+/// A dead job is gone in the moment in which its purge is asked for, and `nomad job stop -purge` then asks what became
+/// of that.
+#[test]
+fn evaluation_of_a_purge_outlives_the_job() {
+    for_seeds(60, |sim| {
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        let request = sim.deregister("sum", true);
+        sim.until(SOON, |sim| sim.reply(request).is_some())?;
+        let Some(Reply::Stopping { eval: Some(id), .. }) = sim.reply(request).cloned() else {
+            return sim.expect_that(false, "an evaluation");
+        };
+        let gone = |sim: &Sim| sim.view().is_some_and(|view| view.jobs().next().is_none());
+        sim.until(SOON, gone)?;
+        let complete = |sim: &Sim| status(sim, id) == Some(EvalStatus::Complete);
+        sim.expect_that(complete(sim), "it is complete")?;
+        sim.restart()?;
+        sim.expect_that(complete(sim), "also for the next agent")?;
+        sim.until(SOON, gone)?;
+        sim.ask(CollectGarbage);
+        sim.until(SOON, |sim| status(sim, id).is_none())
     });
 }
 

@@ -1,5 +1,6 @@
 //! An allocation's life when nothing goes wrong but the order of things.
 
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::task::Hook;
 use drover_sim_tests::build::{TaskWords, batch, service, task};
@@ -37,6 +38,7 @@ fn purged_job_leaves_nothing() {
         sim.until(SOON, |sim| {
             sim.view().is_some_and(|view| view.jobs().next().is_none())
         })?;
+        sim.ask(CollectGarbage);
         sim.converge()?;
         sim.expect_that(sim.allocs("web").is_empty(), "no allocation")?;
         sim.expect_that(

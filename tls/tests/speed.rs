@@ -19,6 +19,13 @@ use rustls::client::Resumption;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio_rustls::TlsAcceptor;
 
+/// The processor time of this thread: what else the machine does counts not.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.expect("a number"))
+}
+
 fn identity(of: &Signed) -> Identity {
     Identity::from_pem(of.certificate.as_bytes(), of.key.as_bytes()).expect("an identity")
 }
@@ -38,7 +45,7 @@ async fn handshakes_a_second_on_one_core() {
     node.resumption = Resumption::disabled();
     let node = Arc::new(node);
     let name = server_name("server.global.nomad").expect("a name");
-    let (began, mut count) = (Instant::now(), 0_u32);
+    let (began, before, mut count) = (Instant::now(), processor_time(), 0_u32);
     while began.elapsed() < Duration::from_secs(5) {
         let (ours, theirs) = duplex(64 << 10);
         let connecting = client::connect(ours, name.clone(), node.clone(), Duration::from_secs(5));
@@ -50,6 +57,7 @@ async fn handshakes_a_second_on_one_core() {
         assert_eq!(stream.read_u8().await.expect("a byte"), 1);
         count += 1;
     }
-    let each = began.elapsed() / count;
-    println!("{count} handshakes, {each:?} each for both sides together");
+    let took = processor_time() - before;
+    let (each, rate) = (took / count, f64::from(count) / took.as_secs_f64());
+    println!("{rate:.0} handshakes a second, {each:?} each for both sides together");
 }

@@ -74,7 +74,12 @@ fn remark(thing: &AuditDto) -> String {
         "" => String::new(),
         path => format!("of {path}"),
     };
-    let parts = [thing.done.clone(), thing.error.clone(), of];
+    // What could not be removed says all that there is to say.
+    let remark = match thing.error.is_empty() {
+        true => thing.remark.clone(),
+        false => String::new(),
+    };
+    let parts = [thing.done.clone(), thing.error.clone(), of, remark];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("; ")
 }

@@ -1,9 +1,12 @@
 //! `drover system destroy`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use drover_core::ids::LaunchId;
 use drover_io_real::destroy::{DestroyError, DestroyGuard, Removed};
+use drover_io_real::driver::docker::socket_path;
 use tokio::task::spawn_blocking;
 
 use super::args::DestroyArgs;
@@ -24,7 +27,10 @@ const MOST_NAMED: usize = 10;
 /// An agent runs there, tasks run and are not to be stopped, or something resists.
 pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     let (dir, with_volumes) = (args.data_dir.clone(), args.volumes);
-    let doomed = blocking(move || DestroyGuard::open(&dir, CGROUP_PARENT, with_volumes)).await?;
+    let engine = args.docker_endpoint.as_deref().map(socket_path).transpose();
+    let engine = engine.map_err(Failure::new)?;
+    let open = move || DestroyGuard::open(&dir, CGROUP_PARENT, with_volumes, engine);
+    let doomed = blocking(open).await?;
     let path = doomed.path().to_owned();
     let (doomed, running) = blocking(move || {
         let running = doomed.running()?;
@@ -35,13 +41,14 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
         .iter()
         .map(|process| format!("{} ({})", process.name, process.program))
         .collect();
-    refuse_containers(&path, &doomed.containers().map_err(failed)?)?;
-    refuse_running(
-        &path,
-        &names,
-        &doomed.plugin_tasks().map_err(failed)?,
-        &args,
-    )?;
+    let plugin_tasks = doomed.plugin_tasks().map_err(failed)?;
+    let (doomed, containers) = blocking(move || {
+        let containers = doomed.containers_out_of_reach()?;
+        Ok((doomed, containers))
+    })
+    .await?;
+    refuse_containers(&path, &containers)?;
+    refuse_running(&path, &names, &plugin_tasks, &args)?;
     if !args.yes && !confirm::ask(cx, &question(&path, names.len(), with_volumes)).await? {
         return Err(Failure::new("nothing was removed"));
     }
@@ -60,17 +67,18 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     Ok(0)
 }
 
-/// Fails if there are containers, which only an agent can end.
-fn refuse_containers(path: &Path, launches: &[String]) -> Result<(), Failure> {
-    if launches.is_empty() {
+/// Fails if there may be containers of an engine that cannot be asked.
+fn refuse_containers(path: &Path, launches: &BTreeMap<LaunchId, String>) -> Result<(), Failure> {
+    let Some(why) = launches.values().next() else {
         return Ok(());
-    }
+    };
     let path = path.display();
+    let names: Vec<String> = launches.keys().map(ToString::to_string).collect();
     Err(Failure::new(format!(
-        "there are containers of tasks, with these words in their names: {}\n\
-         Start the agent in {path} again, stop their jobs, stop the agent; or remove them with docker rm -f, and the \
-         files of these names in {path}/docker. Nothing was removed.",
-        launches.join(", ")
+        "there may be containers of tasks, with these words in their names: {}\n\
+         Their engine cannot be asked ({why}). Start it and try again, name it with -docker-endpoint if it is elsewhere; \
+         or remove the files of these names in {path}/docker, if it or the container is gone for good. Nothing was removed.",
+        names.join(", ")
     )))
 }
 
@@ -98,7 +106,7 @@ fn refuse_running(
             named.push(format!("{more} more"));
         }
         return Err(Failure::new(format!(
-            "tasks that were started from {path} still run; their processes: {}\n\
+            "tasks that were started from {path} still run; their processes and containers: {}\n\
              Stop their jobs with an agent (drover job stop JOB), or end them with -stop-tasks. \
              Nothing was removed.",
             named.join(", ")
@@ -110,7 +118,7 @@ fn refuse_running(
 fn question(path: &Path, running: usize, with_volumes: bool) -> String {
     let stops = match running {
         0 => String::new(),
-        count => format!(" after ending {count} processes of tasks"),
+        count => format!(" after ending {count} processes and containers of tasks"),
     };
     let volumes = match with_volumes {
         true => " host volumes with what jobs keep,",

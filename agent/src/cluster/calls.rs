@@ -12,7 +12,7 @@ use drover_core::model::drain::Eligibility;
 use drover_core::model::node::NodeEvent;
 use drover_core::time::Span;
 use drover_rpc::error::{Error, ServerErrorKind};
-use drover_rpc::msgpack::Secret;
+use drover_rpc::msgpack::{Secret, Time};
 use drover_rpc::types::Request;
 use drover_rpc::types::query::{AllocGetAllocs, Allocations, NodeGetClientAllocs};
 use drover_rpc::types::registration::{
@@ -25,6 +25,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Cluster, node, placed, report, service};
+use crate::times;
 
 /// How long a call may take that does not wait for something to happen. The core gives up at its own deadlines; this
 /// is for what it gave up.
@@ -86,9 +87,12 @@ impl Cluster {
 
     async fn register(&self, auth_token: Secret, node: &ClientNode) -> Result<Answer, Error> {
         let secret = self.0.node.secret.clone();
+        let mut node = node::of(node, secret, self.0.node.tls);
+        let now = Time::from_unix_nanos(times::now().0);
+        self.0.drivers.date(&mut node.drivers, now);
         let request = NodeRegister {
             auth_token,
-            node: Some(Box::new(node::of(node, secret, self.0.node.tls))),
+            node: Some(Box::new(node)),
             region: self.region(),
             ..NodeRegister::default()
         };

@@ -59,6 +59,7 @@ fn keep_group(json: &mut Json, name: &str) -> Option<i64> {
     group.remove("Scaling");
     if let Some(update) = group.get_mut("Update").and_then(Json::as_object_mut) {
         update.remove("Canary");
+        update.remove("AutoPromote");
     }
     group.insert("Count".to_owned(), 1.into())?.as_i64()
 }

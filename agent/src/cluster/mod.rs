@@ -22,6 +22,8 @@ mod elsewhere;
 pub(crate) mod inbound;
 mod job;
 mod jobs;
+#[cfg(test)]
+mod network_tests;
 mod node;
 mod placed;
 mod questions;
@@ -32,6 +34,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod to_nodes;
+#[cfg(test)]
+mod token_tests;
 mod tokens;
 pub mod untrusted;
 
@@ -156,6 +160,8 @@ struct Inner {
     under_way: Mutex<BTreeMap<Op, AbortHandle>>,
     /// By what servers knew the node when the core called them last.
     credentials: Mutex<Credentials>,
+    /// The drivers of the node as it registered last.
+    drivers: node::Dated,
     /// Turns of questions that wait at servers for news.
     waiting: Semaphore,
     /// Turns of those that wait there for the end of an allocation.
@@ -190,6 +196,19 @@ impl Cluster {
         inbound: Inbound,
         tls: Option<Current<ClientConfig>>,
     ) -> Result<Cluster, String> {
+        let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or_default();
+        Cluster::seeded(node, servers, connect, inbound, tls, seed)
+    }
+
+    /// The same; this decides which of the servers is asked.
+    fn seeded(
+        node: NodeIdentity,
+        servers: Vec<String>,
+        connect: Arc<dyn Connect>,
+        inbound: Inbound,
+        tls: Option<Current<ClientConfig>>,
+        seed: u64,
+    ) -> Result<Cluster, String> {
         let told = Told::default();
         let network = Network {
             connect,
@@ -199,7 +218,6 @@ impl Cluster {
             None => Connections::Plain(network),
             Some(tls) => Connections::Encrypted(Tls::new(network, &node.region, tls)?),
         };
-        let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or_default();
         let servers = Servers::new(servers, Backoff::default(), seed);
         let usual = Limits::default();
         let limits = Limits {
@@ -216,6 +234,7 @@ impl Cluster {
             node,
             under_way,
             credentials: Mutex::new(Credentials::None),
+            drivers: node::Dated::default(),
             waiting: Semaphore::new(questions::MAX_WAITING),
             elsewhere: Semaphore::new(elsewhere::AT_ONCE),
             status: Semaphore::new(status::AT_ONCE),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 use drover_core::cluster::ClientNode;
 use drover_core::device::attribute::{Attribute, Fact};
@@ -76,8 +77,14 @@ pub(super) fn of(node: &ClientNode, secret_id: Secret, tls: bool) -> Node {
 fn drivers(node: &ClientNode) -> BTreeMap<String, DriverInfo> {
     let drivers = node.drivers.iter();
     let info = drivers.map(|(name, driver)| {
+        let own = format!("driver.{name}");
+        let below = format!("{own}.");
+        let facts = node.attributes.iter();
+        let facts = facts.filter(|(fact, _)| **fact == own || fact.starts_with(&below));
+        let mut attributes = driver.attributes.clone();
+        attributes.extend(facts.map(|(fact, value)| (fact.clone(), value.clone())));
         let info = DriverInfo {
-            attributes: driver.attributes.clone(),
+            attributes,
             detected: driver.detected,
             health_description: driver.description.clone(),
             healthy: driver.healthy,
@@ -86,6 +93,29 @@ fn drivers(node: &ClientNode) -> BTreeMap<String, DriverInfo> {
         (name.clone(), info)
     });
     info.collect()
+}
+
+/// The drivers as they registered last, with the time since when each of them is so.
+#[derive(Debug, Default)]
+pub(super) struct Dated(Mutex<BTreeMap<String, DriverInfo>>);
+
+impl Dated {
+    /// Says of each driver since when it is so: until another time is known, since now.
+    pub(super) fn date(&self, drivers: &mut BTreeMap<String, DriverInfo>, now: Time) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, driver) in drivers.iter_mut() {
+            driver.update_time = now;
+            let before = last.get(name).map(|it| it.update_time);
+            let as_before = before.map(|update_time| DriverInfo {
+                update_time,
+                ..driver.clone()
+            });
+            if let Some(same) = as_before.filter(|it| last.get(name) == Some(it)) {
+                *driver = same;
+            }
+        }
+        last.clone_from(drivers);
+    }
 }
 
 fn volumes(node: &ClientNode) -> BTreeMap<String, HostVolume> {
@@ -254,8 +284,10 @@ fn networks(node: &ClientNode) -> Vec<NodeNetwork> {
         mode: "host".to_owned(),
         ..NodeNetwork::default()
     });
-    let elsewhere: Vec<NodeNetwork> = elsewhere.collect();
-    networks.splice(..0, elsewhere);
+    networks.extend(elsewhere.collect::<Vec<_>>());
+    // Servers take the first address of the first network for that of ports, and fail where it has none.
+    networks.retain(|network| !network.addresses.is_empty());
+    networks.sort_by_key(|network| network.addresses.iter().all(|it| it.alias != DEFAULT));
     networks
 }
 
@@ -416,15 +448,27 @@ mod tests {
         assert_eq!(
             addresses.collect::<Vec<_>>(),
             [
-                ("", "v6", "fe80::9"),
                 ("eth0", "default", "10.0.0.9"),
                 ("eth1", "private", "192.168.7.9"),
                 ("eth1", "same", "192.168.7.9"),
+                ("", "v6", "fe80::9"),
             ]
         );
-        let private = &networks[2].addresses[0];
+        let private = &networks[1].addresses[0];
         assert_eq!(private.reserved_ports, "80,8500-8600");
-        assert_eq!(networks[0].addresses[0].family, "ipv6");
+        assert_eq!(networks[2].addresses[0].family, "ipv6");
+    }
+
+    #[test]
+    fn first_network_is_the_one_with_the_nodes_own_address_and_none_is_without() {
+        let mut here = node();
+        for (address, first) in [("192.168.7.9", "eth1"), ("127.0.0.1", "")] {
+            address.clone_into(&mut here.address);
+            let networks = networks(&here);
+            assert_eq!(networks[0].device, first);
+            assert_eq!(networks[0].addresses[0].address, address);
+            assert!(networks.iter().all(|it| !it.addresses.is_empty()));
+        }
     }
 
     #[test]
@@ -485,6 +529,27 @@ mod tests {
             ..node()
         };
         assert_eq!(versions(&none), 0);
+    }
+
+    #[test]
+    fn driver_is_dated_anew_only_when_it_changed() {
+        let [first, second] = [1, 2].map(Time::from_unix_nanos);
+        let seen = |healthy| {
+            let driver = DriverInfo {
+                healthy,
+                ..DriverInfo::default()
+            };
+            BTreeMap::from([("exec".to_owned(), driver)])
+        };
+        let dated = Dated::default();
+        let date = |healthy, now| {
+            let mut drivers = seen(healthy);
+            dated.date(&mut drivers, now);
+            drivers["exec"].update_time
+        };
+        assert_eq!(date(true, first), first);
+        assert_eq!(date(true, second), first);
+        assert_eq!(date(false, second), second);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use drover_core::cluster::AllocReport;
 use drover_core::model::alloc::TaskState;
-use drover_core::model::event::TaskEvent;
+use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::node::NodeEvent;
+use drover_core::text::parse_duration;
 use drover_core::time::Timestamp;
 use drover_rpc::msgpack::Time;
 use drover_rpc::types::allocation::{DeploymentStatus, NetworkStatus};
@@ -68,8 +69,33 @@ fn task(state: &TaskState) -> update::TaskState {
     }
 }
 
+/// What servers show of an event is in its details, and once more in the fields of versions before those.
 fn task_event(event: &TaskEvent) -> update::TaskEvent {
+    let text = |name: &str| event.details.get(name).cloned().unwrap_or_default();
+    let number = |name: &str| text(name).parse().unwrap_or_default();
+    let timeout = parse_duration(&text("kill_timeout"));
+    // Of one that a task was sent there is the name, of one that ended it the number.
+    let sent = match event.kind {
+        EventType::Signaling => text("signal"),
+        _ => String::new(),
+    };
     update::TaskEvent {
+        disk_limit: number("disk_limit"),
+        download_error: text("download_error"),
+        driver_error: text("driver_error"),
+        driver_message: text("driver_message"),
+        exit_code: exit_code(event),
+        failed_sibling: text("failed_sibling"),
+        kill_error: text("kill_error"),
+        kill_reason: text("kill_reason"),
+        kill_timeout: timeout.map_or(0, |timeout| timeout.0),
+        message: text("message"),
+        restart_reason: text("restart_reason"),
+        setup_error: text("setup_error"),
+        signal: number("signal"),
+        start_delay: number("start_delay"),
+        task_signal: sent,
+        validation_error: text("validation_error"),
         details: event.details.clone(),
         display_message: event.display_message.clone(),
         fails_task: event.fails_task,
@@ -77,6 +103,12 @@ fn task_event(event: &TaskEvent) -> update::TaskEvent {
         r#type: event.kind.as_str().to_owned(),
         ..update::TaskEvent::default()
     }
+}
+
+/// What nobody knows is no success.
+fn exit_code(event: &TaskEvent) -> i64 {
+    let code = event.details.get("exit_code");
+    code.map_or(0, |code| code.parse().unwrap_or(-1))
 }
 
 /// An event of the node.

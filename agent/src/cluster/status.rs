@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drover_rpc::error::{Error, ServerErrorKind};
-use drover_rpc::types::Request;
+use drover_rpc::types::Question;
 use drover_rpc::types::status::{
     ServerMember, ServerMembers, StatusLeader, StatusMembers, StatusPeers,
 };
@@ -22,43 +22,22 @@ pub(super) const AT_ONCE: usize = 8;
 
 impl StatusServers for Cluster {
     fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>> {
-        let request = StatusLeader {
-            allow_stale: question.stale,
-            auth_token: question.token.expose().into(),
-            region: self.region_of(&question),
-            ..StatusLeader::default()
-        };
-        Box::pin(async move { self.status(request).await })
+        Box::pin(self.status::<StatusLeader>(question))
     }
 
     fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>> {
-        let request = StatusPeers {
-            allow_stale: question.stale,
-            auth_token: question.token.expose().into(),
-            region: self.region_of(&question),
-            ..StatusPeers::default()
-        };
-        Box::pin(async move { self.status(request).await })
+        Box::pin(self.status::<StatusPeers>(question))
     }
 
     fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>> {
-        let request = StatusMembers {
-            allow_stale: question.stale,
-            auth_token: question.token.expose().into(),
-            region: self.region_of(&question),
-            ..StatusMembers::default()
-        };
-        Box::pin(async move { self.status(request).await.map(members) })
+        Box::pin(async move { self.status::<StatusMembers>(question).await.map(members) })
     }
 }
 
 impl Cluster {
-    fn region_of(&self, question: &StatusQuestion) -> String {
-        let region = question.region.clone();
-        region.unwrap_or_else(|| self.region())
-    }
-
-    async fn status<R: Request>(&self, request: R) -> Result<R::Reply, NotTold> {
+    async fn status<Q: Question>(&self, question: StatusQuestion) -> Result<Q::Reply, NotTold> {
+        let region = question.region.unwrap_or_else(|| self.region());
+        let request = Q::of(question.stale, question.token.expose().into(), region);
         let deadline = Instant::now() + WITHIN;
         let Ok(_turn) = timeout_at(deadline, self.0.status.acquire()).await else {
             let words = "too many ask this node who its servers are: try again, or ask a server";

@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use drover_core::cluster::{AllocReport, ClientNode, PlacedAlloc, ServiceInstance};
 use drover_core::ids::{AllocId, JobKey};
-use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskState};
+use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::processors::{Core, Processors};
+use drover_core::time::{Span, Timestamp};
 use drover_rpc::msgpack::{decode, end_of};
 use drover_rpc::types::allocation::Allocation;
+use drover_rpc::types::job::UpdateStrategy;
 use drover_rpc::types::query::Allocations;
 
 use super::jobs::Jobs;
+use super::network_tests::wire::session::{Session, versions};
 use super::{node, placed, report, service};
 
 fn recorded() -> Vec<PlacedAlloc> {
@@ -69,6 +73,24 @@ fn recorded_allocations_have_jobs_that_this_node_can_run() {
 }
 
 #[test]
+fn allocations_of_servers_of_each_version_have_jobs_that_this_node_can_run() {
+    for version in versions() {
+        let calls = Session::recorded(&version).calls().into_iter();
+        let pulls = calls.filter(|call| call.method == "Alloc.GetAllocs");
+        let replies = pulls.filter_map(|call| decode::<Allocations>(&call.reply?.1).ok());
+        let all: Vec<Allocation> = replies.flat_map(|reply| reply.allocs).collect();
+        assert!(!all.is_empty(), "{version}");
+        for alloc in &all {
+            let alloc = placed::of(alloc).unwrap();
+            let job = alloc.job.unwrap_or_else(|why| panic!("{version}: {why}"));
+            let group = job.group(alloc.group.as_str()).unwrap();
+            let counts = (group.tasks.len(), group.services.len());
+            assert_eq!(counts, (1, 1), "{version}");
+        }
+    }
+}
+
+#[test]
 fn job_of_many_allocs_is_read_once_and_again_when_it_changed() {
     let jobs = Jobs::default();
     let job_of = |alloc: &Allocation| placed::of_jobs(alloc, &jobs).unwrap().job.unwrap();
@@ -110,6 +132,26 @@ fn job_is_admitted_for_the_group_that_is_placed_here_whatever_others_need() {
     alloc.task_group = "nowhere".to_owned();
     let why = placed::of(&alloc).unwrap().job.unwrap_err();
     assert_eq!(why, "the job has no group \"nowhere\"");
+}
+
+#[test]
+fn job_whose_canaries_servers_promote_is_admitted() {
+    let mut alloc = recorded_with_groups();
+    let group = &mut alloc.job.as_mut().unwrap().task_groups[0];
+    group.update = Some(UpdateStrategy {
+        auto_promote: true,
+        auto_revert: true,
+        canary: 1,
+        health_check: "task_states".to_owned(),
+        healthy_deadline: 40_000_000_000,
+        max_parallel: 2,
+        min_healthy_time: 500_000_000,
+        progress_deadline: 60_000_000_000,
+        stagger: 30_000_000_000,
+    });
+    let job = placed::of(&alloc).unwrap().job.unwrap();
+    let update = job.task_groups[0].update.as_ref().unwrap();
+    assert_eq!(update.min_healthy_time, Span(500_000_000));
 }
 
 #[test]
@@ -188,6 +230,48 @@ fn report_says_what_became_of_alloc() {
     assert_eq!(update.client_status, "failed");
     assert_eq!(update.task_states["t"].state, "pending");
     assert_eq!(update.deployment_status, None);
+}
+
+#[test]
+fn report_repeats_details_of_events_in_the_fields_of_old_versions() {
+    let ended = TaskEvent::new(EventType::Terminated, Timestamp(1), "over");
+    let ended = ended.detail("exit_code", 130).detail("signal", 2);
+    let signaled = TaskEvent::new(EventType::Signaling, Timestamp(3), "told");
+    let full = TaskEvent::new(EventType::DiskExceeded, Timestamp(4), "full");
+    let gone = TaskEvent::new(EventType::Terminated, Timestamp(5), "over");
+    let events = vec![
+        ended.into(),
+        TaskEvent::killing(Timestamp(2), Span(5_000_000_000), None).into(),
+        signaled.detail("signal", "SIGUSR1").into(),
+        full.detail("disk_limit", 1 << 20).into(),
+        gone.detail("exit_code", "unknown").into(),
+    ];
+    let state = TaskState {
+        events,
+        ..TaskState::default()
+    };
+    let sent = AllocReport {
+        id: AllocId(7),
+        status: ClientStatus::Complete,
+        description: "".into(),
+        tasks: [("t".into(), state)].into(),
+        health: None,
+        address: None,
+        found: None,
+    };
+    let update = report::of(&sent, "node");
+    let [ended, killing, signaled, full, gone] = update.task_states["t"].events.as_slice() else {
+        panic!("{update:?}")
+    };
+    assert_eq!((ended.exit_code, ended.signal), (130, 2));
+    assert_eq!(ended.details["exit_code"], "130");
+    assert_eq!(killing.kill_timeout, 5_000_000_000);
+    assert_eq!(
+        (signaled.task_signal.as_str(), signaled.signal),
+        ("SIGUSR1", 0)
+    );
+    assert_eq!((full.disk_limit, full.exit_code), (1 << 20, 0));
+    assert_eq!(gone.exit_code, -1);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use drover_core::model::acl::TokenType;
 use drover_core::model::secret::Secret;
 use drover_core::time::Timestamp;
 use drover_rpc::error::{Error, ServerErrorKind};
-use drover_rpc::types::identity::{AclGetPolicies, AclGetRolesById, AclToken, AclWhoAmI};
+use drover_rpc::types::identity::{
+    AclGetPolicies, AclGetRolesById, AclResolveToken, AclToken, AclWhoAmI,
+};
 use futures::future::BoxFuture;
 
 use super::Cluster;
@@ -17,7 +19,12 @@ use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// What else servers say of what is no token, or no longer.
-const REFUSALS: [&str; 2] = ["ACL token expired", "ACL token is invalid"];
+const REFUSALS: [&str; 3] = [
+    "ACL token expired",
+    "ACL token is invalid",
+    // Older servers that have no access control: they have no tokens either.
+    "ACL support disabled",
+];
 
 impl TokenServers for Cluster {
     fn token<'a>(&'a self, secret: &'a Secret) -> BoxFuture<'a, Result<ServersToken, Unresolved>> {
@@ -31,15 +38,8 @@ impl TokenServers for Cluster {
 
 impl Cluster {
     async fn resolve(&self, secret: &Secret) -> Result<Result<ServersToken, Unresolved>, Error> {
-        let request = AclWhoAmI {
-            allow_stale: true,
-            auth_token: secret.expose().into(),
-            region: self.region(),
-            ..AclWhoAmI::default()
-        };
-        let found = self.0.client.call(&request, WITHIN).await?;
         // The token of a task, or of a node, is none of somebody's.
-        let Some(token) = found.identity.and_then(|identity| identity.acl_token) else {
+        let Some(token) = self.acl_token(secret).await? else {
             return Ok(Err(Unresolved::Unknown));
         };
         let token_type = match token.r#type.as_str() {
@@ -66,6 +66,30 @@ impl Cluster {
             create_time: Timestamp(created),
             indexes: (token.create_index, token.modify_index),
         }))
+    }
+
+    /// The token with this secret; none if there is none.
+    async fn acl_token(&self, secret: &Secret) -> Result<Option<AclToken>, Error> {
+        let request = AclWhoAmI {
+            allow_stale: true,
+            auth_token: secret.expose().into(),
+            region: self.region(),
+            ..AclWhoAmI::default()
+        };
+        match self.0.client.call(&request, WITHIN).await {
+            Ok(found) => Ok(found.identity.and_then(|identity| identity.acl_token)),
+            // Older servers are asked for the token itself.
+            Err(error) if error.server_error_kind() == Some(ServerErrorKind::UnknownMethod) => {
+                let request = AclResolveToken {
+                    allow_stale: true,
+                    region: self.region(),
+                    secret_id: secret.expose().into(),
+                    ..AclResolveToken::default()
+                };
+                Ok(self.0.client.call(&request, WITHIN).await?.token)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The policies of a token, and of its roles.

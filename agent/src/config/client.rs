@@ -82,6 +82,7 @@ const BLOCKS: &[&str] = &[
     "fingerprint",
     "host_network",
     "host_volume",
+    "io",
     "meta",
     "options",
     "overcommit",

@@ -51,6 +51,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "windows_allow_insecure_container_admin",
 ];
 
+const MIB: u64 = 1 << 20;
+
 /// The least time that a download may make no progress, as in Nomad.
 const LEAST_ACTIVITY: Span = Span::secs(60);
 
@@ -205,6 +207,11 @@ fn settings(given: &mut Fields, config: &mut DockerConfig) -> Result<(), String>
         let helper = helper.map(CredentialSource::Helper);
         settings.credentials = file.into_iter().chain(helper).collect();
         auth.nothing_else("auth")?;
+    }
+    if let Some(size) = given.number("image_max_size_mb")? {
+        let wrong = |_| format!("image_max_size_mb: {size} is no size; 0 is what fits on the disk");
+        let size = u64::try_from(size).map_err(wrong)?;
+        settings.image_max_size = (size > 0).then(|| size.saturating_mul(MIB));
     }
     settings.extra_labels = given.texts("extra_labels")?;
     settings.disable_log_collection = given.flag("disable_log_collection")?.unwrap_or(false);

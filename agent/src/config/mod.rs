@@ -55,6 +55,7 @@ mod reading;
 pub mod server;
 mod sockaddr;
 pub mod telemetry;
+mod throttle;
 pub mod tls;
 #[cfg(test)]
 mod whole_tests;
@@ -65,6 +66,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use drover_core::config::Preemption;
+use drover_core::driver::docker::DockerPolicy;
 use drover_core::driver::isolation::{DOCKER, EXEC};
 use drover_core::model::device::GroupId;
 use drover_core::text::{nearest, quote};
@@ -142,6 +144,16 @@ pub struct FileConfig {
     pub agent: AgentConfig,
     /// What is given and has no effect here, each once.
     pub ignored: Vec<String>,
+}
+
+impl FileConfig {
+    /// What containers are allowed, with what holds for all tasks.
+    pub fn docker_policy(&self) -> DockerPolicy {
+        DockerPolicy {
+            pids_limit_of_tasks: self.client.node.most_processes(),
+            ..self.docker.policy.clone()
+        }
+    }
 }
 
 impl Default for FileConfig {

@@ -7,6 +7,9 @@
 //!   node_pool  = "gpus"
 //!   meta { rack = "r1" }
 //!   pids_limit = 8192        # processes and threads of a task; 0 for no limit
+//!   io {                     # how fast each task reads and writes at most; see `throttle`
+//!     read_bps = 104857600
+//!   }
 //!   reserved {
 //!     cores  = "0-1"         # cores that tasks do not get
 //!     cpu    = 500           # MHz
@@ -27,6 +30,7 @@
 //!   bridge_network_name   = "drover"   # of networks of groups
 //!   bridge_network_subnet = "172.26.64.0/20"
 //!   bridge_network_allow_metadata = false   # whether they reach the cloud's metadata
+//!   bridge_network_max_connections = 65536  # of each allocation; 0 for no limit
 //!   bridge_network_resolver = true     # they ask at the bridge's address for names of services
 //!   servers = ["10.0.0.1:4647"]       # of the cluster whose node this is; or server_join
 //!   server_join { retry_join = ["10.0.0.2"] }
@@ -41,6 +45,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use drover_core::claims::resources::{self, Overcommit};
+use drover_core::driver::config::IoLimits;
 use drover_core::model::network;
 use drover_core::model::volume::HostVolume;
 use drover_core::text::quote;
@@ -51,7 +56,11 @@ use hcl_edit::structure::Block;
 use super::address::of_this_machine;
 use super::literal::{Fields, as_settings, body, fields};
 use super::machine::{MachineConfig, machine};
-use super::{host_volume, label, unknown};
+use super::{host_volume, label, throttle, unknown};
+
+/// How many processes and threads a task has at most where nothing else is configured: more than any sound program
+/// starts, and a fork bomb leaves the machine usable.
+const PIDS_LIMIT: u64 = 8192;
 
 /// The most cores that a machine has.
 const MOST_CORES: u32 = 4096;
@@ -119,6 +128,8 @@ pub struct NodeConfig {
     pub network_interface: Option<String>,
     /// How many processes and threads a task has at most; no limit if that is 0.
     pub pids_limit: Option<u64>,
+    /// How fast each task reads and writes the disk at most.
+    pub io: IoLimits,
     /// The servers of the cluster whose node this is, as `HOST:PORT`; none if it is on its own.
     pub servers: Vec<String>,
     /// Whether they are spoken to over TLS.
@@ -127,6 +138,13 @@ pub struct NodeConfig {
     pub disable_remote_exec: bool,
     /// What is said of the machine, in place of what is found out.
     pub machine: MachineConfig,
+}
+
+impl NodeConfig {
+    /// The most processes and threads of a task; 0 for no limit.
+    pub fn most_processes(&self) -> u64 {
+        self.pids_limit.unwrap_or(PIDS_LIMIT)
+    }
 }
 
 /// What tasks do not get of the machine.
@@ -199,6 +217,12 @@ fn bridge(given: &mut Fields) -> Result<Bridge, String> {
     }
     let allowed = given.flag("bridge_network_allow_metadata")?;
     bridge.allow_metadata = allowed.unwrap_or(false);
+    if let Some(most) = given.number("bridge_network_max_connections")? {
+        let most = u32::try_from(most).map_err(|_| {
+            format!("client: bridge_network_max_connections: {most} is no number of connections; 0 is no limit")
+        })?;
+        bridge.most_connections = Some(most);
+    }
     Ok(bridge)
 }
 
@@ -226,6 +250,7 @@ impl NodeConfig {
                 self.reserve_ports("", ports);
             }
             "overcommit" => self.overcommit = overcommit(block)?,
+            "io" => self.io = throttle::io(block)?,
             "host_network" => {
                 let (network, ports) = host_network(block)?;
                 if self.host_networks.iter().any(|it| it.name == network.name) {
@@ -472,6 +497,16 @@ mod tests {
         assert!(!allows("bridge_network_allow_metadata = false"));
         assert!(allows("bridge_network_allow_metadata = true"));
         assert!(read("bridge_network_allow_metadata = \"no\"").is_err());
+    }
+
+    #[test]
+    fn connections_of_an_allocation_have_a_limit() {
+        let read = |text: &str| super::super::parse(&format!("client {{\n{text}\n}}"));
+        let most = |text: &str| read(text).unwrap().client.node.bridge.most_connections;
+        assert_eq!(most(""), None);
+        assert_eq!(most("bridge_network_max_connections = 0"), Some(0));
+        assert_eq!(most("bridge_network_max_connections = 9000"), Some(9000));
+        assert!(read("bridge_network_max_connections = -1").is_err());
     }
 
     #[test]

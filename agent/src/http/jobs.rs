@@ -174,7 +174,30 @@ pub(super) async fn admit(
         .await?
         .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
     let consul = api.settings.client.consul_services;
-    admission::admit_for(job, consul).map_err(|refused| ApiError::failed(refused.list()))
+    let admitted = admission::admit_for(job, consul);
+    let admitted = admitted.map_err(|refused| ApiError::failed(refused.list()))?;
+    let job = Arc::new(admitted.job.clone());
+    match allowed(api, job).await? {
+        Ok(()) => Ok(admitted),
+        Err(refused) => Err(ApiError::bad(refused.list())),
+    }
+}
+
+/// Whether the agent's configuration lets tasks of a canonical job ask for what they ask for. A node of a cluster is
+/// asked by nobody, and says it when they start.
+pub(super) async fn allowed(api: &Api, job: Arc<Job>) -> Result<Result<(), Refused>, ApiError> {
+    if api.settings.status_servers.is_some() {
+        return Ok(Ok(()));
+    }
+    let settings = api.settings.clone();
+    let problems = tokio::task::spawn_blocking(move || settings.drivers.problems(&job));
+    let problems = problems
+        .await
+        .map_err(|_| ApiError::failed("what the job asks for cannot be looked at"))?;
+    Ok(match problems.as_slice() {
+        [] => Ok(()),
+        problems => Err(Refused(problems.iter().map(ToString::to_string).collect())),
+    })
 }
 
 /// How many copies of a group are asked for by the names of their own volumes.
@@ -382,6 +405,12 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
     let admitted = match reasons.is_empty() {
         true => admitted,
         false => Err(Refused(reasons)),
+    };
+    let admitted = match admitted {
+        Ok(admitted) => allowed(&api, Arc::new(admitted.job.clone()))
+            .await?
+            .map(|()| admitted),
+        Err(refused) => Err(refused),
     };
     let validated = match admitted.map(|mut admitted| {
         admitted

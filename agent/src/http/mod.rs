@@ -113,6 +113,7 @@ pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
 pub use status_servers::{Member, Members, NotTold, StatusQuestion, StatusServers};
 
+use crate::admission::drivers::DriverRules;
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
 use crate::config::acl::AclConfig;
@@ -152,6 +153,8 @@ pub struct Settings {
     pub auditor: Option<Auditor>,
     /// What is wanted of the node.
     pub client: ClientConfig,
+    /// What tasks may ask of its drivers.
+    pub drivers: DriverRules,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
     /// What changes.

@@ -120,6 +120,8 @@ pub(super) async fn revert(api: &Api, params: &Params, job: JobKey, request: Req
     // What it mounts may be more than whoever asks may mount.
     if let Some(version) = version.await? {
         jobs::check_rights(&params.principal, &version)?;
+        let allowed = jobs::allowed(api, version).await?;
+        allowed.map_err(|refused| ApiError::bad(refused.list()))?;
     }
     let asked = RevertJob {
         job,

@@ -18,6 +18,7 @@ use super::scratch::Scratch;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
 use super::{Asked, Recording, Running, Settings, Signals, flush_log, init_log, start};
+use crate::admission::drivers::DriverRules;
 use crate::admission::{Refused, check_pool};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
@@ -154,7 +155,7 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
     let mut terminal = Terminal::new();
     let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
     // The file first: a mistake in it costs no agent.
-    let job = admit(args, &terminal)?;
+    let job = admit(args, &file, &terminal)?;
     let pool = file.client.node.pool.as_deref().unwrap_or("default");
     check_pool(&job, pool).map_err(|Refused(mistakes)| mistakes.join("\n"))?;
     let mut serving = serve(&args.agent, file).await?;
@@ -200,12 +201,15 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-fn admit(args: &UpArgs, terminal: &Terminal) -> Result<Job, String> {
+fn admit(args: &UpArgs, file: &FileConfig, terminal: &Terminal) -> Result<Job, String> {
     let read = jobfile::read(&args.file, &args.variables, false);
     let read = read.map_err(|failure| failure.to_string())?;
-    let admitted = read
-        .admit()
-        .map_err(|Refused(mistakes)| mistakes.join("\n\n"))?;
+    let in_words = |Refused(mistakes): Refused| mistakes.join("\n\n");
+    let admitted = read.admit().map_err(in_words)?;
+    let denied = DriverRules::of(file).problems(&admitted.job);
+    if !denied.is_empty() {
+        return Err(in_words(read.refused(&denied)));
+    }
     for warning in &admitted.warnings {
         terminal.print_line(&format!("Warning: {warning}"));
     }
@@ -347,6 +351,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         keys: Some(running.keys.clone()),
         plugins: running.plugins.clone(),
         auditor: Some(running.auditor.clone()),
+        drivers: DriverRules::of(&settings.file),
         client: settings.file.client,
         telemetry: settings.file.telemetry,
         events: running.events.clone(),

@@ -2,6 +2,8 @@
 
 mod cluster;
 mod commands;
+mod core_config;
+mod isolation;
 mod log;
 mod output;
 mod scratch;

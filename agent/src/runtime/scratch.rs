@@ -37,7 +37,7 @@ impl Scratch {
     pub(super) async fn remove(self) -> Result<(), String> {
         let dir = self.0.clone();
         let removed = spawn_blocking(move || {
-            let doomed = DestroyGuard::open(&dir, CGROUP_PARENT, true)?;
+            let doomed = DestroyGuard::open(&dir, CGROUP_PARENT, true, None)?;
             match doomed.running()?.len() {
                 0 => doomed.remove().map(|_| 0),
                 running => Ok(running),

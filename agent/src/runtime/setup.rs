@@ -1,24 +1,19 @@
 //! Putting an agent together: its directory, its store, its drivers, its core.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fmt;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use drover_core::config::{Config, ProbeConfig};
+use drover_core::config::ProbeConfig;
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
 use drover_core::model::processors::Processors;
 use drover_core::store::{self, Saved};
-use drover_core::time::Span;
 use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
-use drover_io_real::cgroup::Cgroups;
 use drover_io_real::cluster::{CallServers, KnowAllocs, ServeTasks};
 use drover_io_real::core_dumps;
 use drover_io_real::data_dir::{DataDir, DataDirError};
@@ -26,16 +21,16 @@ use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::{AllocDirs, Quotas};
-use drover_io_real::driver::docker::{Docker, Pins, Records};
 use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox, Orphans};
 use drover_io_real::facts;
-use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
+use drover_io_real::fingerprint::{self, Context, Prober};
 use drover_io_real::forward::Forwarders;
 use drover_io_real::gate::Gate;
+use drover_io_real::hard_links;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::keyring::root::RootKey;
@@ -43,8 +38,6 @@ use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
-use drover_io_real::network::resolver::{Resolver, resolver};
-use drover_io_real::network::{CniPlugins, NETWORKS, Networks};
 use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
@@ -58,10 +51,11 @@ use drover_io_real::volumes::{VOLUMES, VolumeDirs};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::core_config::config;
+use super::isolation::{cgroups, docker, networks, throttled};
 use super::{Recording, Settings, cluster, log};
 use crate::cluster::inbound::Inbound;
 use crate::config::FileConfig;
-use crate::config::client::ClientConfig;
 use crate::config::host_volume::{check_directories, nested};
 use crate::http::Events;
 use crate::http::ForServers;
@@ -70,10 +64,6 @@ use crate::http::{StatusServers, TokenServers};
 
 /// The control group below which all tasks are.
 pub(crate) const CGROUP_PARENT: &str = "drover";
-
-/// How many processes and threads a task has at most where nothing else is configured: more than any sound program
-/// starts, and a fork bomb leaves the machine usable.
-const PIDS_LIMIT: u64 = 8192;
 
 /// What is wrong where `disk_quota` is wanted and nobody can.
 const NO_QUOTAS: &str = "client: disk_quota is on, and the file system of the data directory does not enforce \
@@ -87,9 +77,6 @@ const NO_LIMIT_OF_DUMPS: &str = "forbid dumps of the agent's memory, which holds
 /// What whoever wants to run a program beside a task is told where nobody may.
 const NO_REMOTE_EXEC: &str = "no program runs beside tasks of this node: its agent's configuration has client { \
                               disable_remote_exec = true }";
-
-/// What tells files of volumes that the plugin `mkdir` is there; in the version of its rules.
-const VOLUME_PLUGIN: [(&str, &str); 1] = [("plugins.host_volume.mkdir.version", "0.0.1")];
 
 /// An agent that runs.
 #[derive(Debug)]
@@ -204,6 +191,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     remarks.extend(home.remark());
     let node = &settings.file.client.node;
     remarks.extend(nested(&node.host_volumes, node.host_volumes_dir.as_deref()));
+    remarks.extend(hard_links::remark());
     if let Err(error) = home.tidy() {
         remarks.push(format!("cannot clear away what old launches left: {error}"));
     }
@@ -212,8 +200,10 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let reserved = &settings.file.client.node.reserved.cores;
     let cgroups = cgroups(&data_dir, reserved, &mut remarks)
         .map_err(|error| SetupError::Io("use control groups", error))?;
-    let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
+    let most = settings.file.client.node.most_processes();
     let cgroups = cgroups.map(|groups| groups.with_most_processes(Some(most).filter(|it| *it > 0)));
+    let cgroups = throttled(cgroups, &data_dir, settings)
+        .map_err(|error| SetupError::Io("limit reading and writing", error))?;
     if cgroups.is_none() {
         remarks.push("no cgroups are available (not root?): tasks run without limits".to_owned());
     }
@@ -273,6 +263,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         to,
     )
     .map_err(|error| SetupError::Io("remember containers", error))?;
+    let auditor = auditor.with_containers(docker.inventory());
     if let Err(error) = docker.end_unknown(&known, orphans) {
         remarks.push(format!("cannot look for orphaned containers: {error}"));
     }
@@ -434,33 +425,6 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     })
 }
 
-/// What makes containers. It looks for an engine when somebody listens to it, and not before.
-fn docker(
-    settings: &Settings,
-    data_dir: &DataDir,
-    dirs: &AllocDirs,
-    (networks, shim): (&Networks, PathBuf),
-    groups: Option<Cgroups>,
-    inbox: Inbox,
-) -> io::Result<Docker> {
-    let records = Records::new(data_dir.own("docker", None)?)?;
-    let place = std::path::absolute(data_dir.path().join("docker-mounts"))?;
-    let pins = Pins::new(data_dir.own("docker-mounts", None)?, place)?;
-    let mut wanted = settings.file.docker.settings.clone();
-    let most = settings.file.client.node.pids_limit.unwrap_or(PIDS_LIMIT);
-    wanted.pids_limit = Some(most).filter(|most| *most > 0);
-    let root = std::path::absolute(data_dir.alloc_root())?;
-    Ok(Docker::new(
-        wanted,
-        records,
-        pins,
-        (dirs.clone(), root),
-        (Some(networks.clone()), shim),
-        groups,
-        inbox,
-    ))
-}
-
 /// Who tells operators what happens; what happens reaches it from here on.
 fn notifier(
     settings: &Settings,
@@ -488,70 +452,6 @@ fn notifier(
 fn issuer(data_dir: &DataDir) -> io::Result<Issuer> {
     let home = data_dir.own("identity", None)?;
     Ok(Issuer::new(Key::of(home.as_fd())?))
-}
-
-/// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
-/// say whose they are.
-fn cgroups(
-    data_dir: &DataDir,
-    reserved: &BTreeSet<u32>,
-    remarks: &mut Vec<String>,
-) -> io::Result<Option<Cgroups>> {
-    let found = Cgroups::detect(CGROUP_PARENT)?.map(|groups| groups.reserving(reserved));
-    // An agent that died may have left what nobody uses any more.
-    if let Some(groups) = &found
-        && let Err(error) = groups.share_cores()
-    {
-        remarks.push(format!(
-            "cannot share the cores that nobody has for itself any more; tasks may have fewer until some start or \
-             end: {error}"
-        ));
-    }
-    let mark = data_dir.mark()?;
-    // A mark that cannot be read again as it was would name another directory.
-    let readable = mark.path.to_str().is_some();
-    Ok(found.map(|groups| match readable {
-        true => groups.marked(mark.to_string()),
-        false => groups,
-    }))
-}
-
-/// The networks of allocations of their own, and who resolves names behind their bridge, if somebody does. What is left
-/// of allocations that nobody knows is removed, unless the state was lost.
-fn networks(
-    settings: &Settings,
-    data_dir: &DataDir,
-    saved: &Saved,
-    whole: bool,
-    remarks: &mut Vec<String>,
-) -> io::Result<(Networks, Option<Resolver>)> {
-    let dir = data_dir.own(NETWORKS, None)?;
-    let bridge = settings.file.client.node.bridge.clone();
-    let machine = settings.file.client.node.machine.probe_settings();
-    let plugins = CniPlugins {
-        path: machine.cni_path,
-        config_dir: machine.cni_config_dir,
-    };
-    let networks = Networks::new(dir, data_dir.path().join(NETWORKS), bridge);
-    let mut networks = networks.with_plugins(plugins);
-    let mut resolves = None;
-    if settings.file.client.node.bridge_resolver {
-        let (door, resolver) = resolver();
-        networks = networks.with_resolver(door);
-        resolves = Some(resolver);
-    }
-    let is_known = |alloc| saved.allocs.contains_key(&alloc);
-    if whole && let Err(error) = networks.remove_unknown(is_known) {
-        remarks.push(format!(
-            "cannot clear away networks of allocations that nobody knows: {error}"
-        ));
-    }
-    let known = saved.allocs.values().filter(|alloc| alloc.has_network());
-    let known = known.filter_map(|alloc| Some((alloc.id, alloc.address()?, alloc.ports.clone())));
-    if let Err(error) = networks.resume(known) {
-        remarks.push(format!("networks behind the bridge: {error}"));
-    }
-    Ok((networks, resolves))
 }
 
 /// Who fetches what tasks need.
@@ -665,68 +565,6 @@ fn known_launches(saved: &Saved, wanted: impl Fn(&str) -> bool) -> BTreeSet<Laun
         launches.filter_map(|(name, launch)| known(id, name.as_str()).map(|_| *launch))
     });
     of_tasks.chain(of_allocs).collect()
-}
-
-/// How a probe is used, if it is wanted: those that ask others than this machine or start programs
-/// hold nothing up.
-fn probe(probe: &Probe, wanted: &ClientConfig) -> Option<ProbeConfig> {
-    let asks_here = !probe.off_unless_enabled;
-    wanted
-        .wants_probe(probe.name, probe.off_unless_enabled)
-        .ok()?;
-    Some(ProbeConfig {
-        name: probe.name.into(),
-        every: probe.period.map(|seconds| Span::secs(i64::from(seconds))),
-        essential: asks_here && probe.name != "plugins_cni",
-    })
-}
-
-fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
-    let node = NodeModel {
-        id,
-        name: settings.node_name.clone().unwrap_or_else(facts::hostname),
-        datacenter: settings.datacenter.clone(),
-        region: cluster::region(settings),
-        class: settings.file.client.node.class.clone(),
-        pool: (settings.file.client.node.pool.clone()).unwrap_or_else(|| "default".to_owned()),
-        meta: settings.file.client.node.meta.clone(),
-        http_addr: settings.file.agent.advertised(&settings.http_addr),
-        dynamic_ports: settings.file.client.node.machine.dynamic_ports,
-        attributes: VOLUME_PLUGIN
-            .map(|(k, v)| (k.to_owned(), v.to_owned()))
-            .into(),
-        host_volumes: settings.file.client.node.host_volumes.clone(),
-        bridge_subnet: settings.file.client.node.bridge.subnet,
-        reserved_ports: settings.file.client.node.reserved_ports.clone(),
-        address: Ipv4Addr::LOCALHOST.to_string(),
-        ..NodeModel::default()
-    };
-    // The lower half of random bits is as random as all of them.
-    let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or(0);
-    let root = data_dir.alloc_root().to_string_lossy().into_owned();
-    let mut config = Config::new(seed, node, root);
-    config.cluster = cluster::config(settings);
-    let env = env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-    let wanted = &settings.file.client;
-    let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
-    config.probes = probes.collect();
-    config.keep_terminal = wanted.gc.keep;
-    config.preemption = settings.file.preemption;
-    config.reserved = settings.file.client.node.reserved.amounts;
-    config.overcommit = settings.file.client.node.overcommit;
-    config.exec = settings.file.exec.policy.clone();
-    config.docker = settings.file.docker.policy.clone();
-    config.docker.pids_limit_of_tasks = wanted.node.pids_limit.unwrap_or(PIDS_LIMIT);
-    let namespaces = settings.file.agent.namespaces.iter();
-    config.namespaces = Some(namespaces.map(|name| name.as_str().into()).collect());
-    config.consul_services = settings.file.client.consul_services;
-    config.parallel_destroys = wanted.gc.parallel;
-    config.disk_limits = Some(wanted.gc.disk_limits);
-    config.dir_usage = wanted.gc.dir_usage;
-    config.disk_quota = wanted.gc.disk_quota;
-    config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
-    config
 }
 
 /// Whether there was a first token is lost, or older than it could be: then there was one. Else it would be made again

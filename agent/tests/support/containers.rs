@@ -6,9 +6,16 @@
     reason = "every test has its own copy of it, and uses a part"
 )]
 
+#[path = "../../../io-real/tests/common/engine.rs"]
+pub mod engine;
+#[path = "../../../io-real/tests/common/registry.rs"]
+pub mod registry;
+
+use std::path::PathBuf;
+
+use engine::Engine;
 use serde_json::Value;
 
-use crate::engine::Engine;
 use crate::support::Lone;
 
 /// An agent whose engine it is, with these settings of the plugin; none where there is no engine.
@@ -33,6 +40,13 @@ pub fn run(lone: &Lone, name: &str, task: &str) {
 
 /// Registers a job whose tasks have these names and say this. None of them is started twice.
 pub fn run_all(lone: &Lone, name: &str, tasks: &[(&str, &str)]) {
+    let file = file(lone, name, tasks);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+}
+
+/// The file of such a job.
+pub fn file(lone: &Lone, name: &str, tasks: &[(&str, &str)]) -> PathBuf {
     let tasks: String = tasks
         .iter()
         .map(|(task, says)| format!(" task \"{task}\" {{\n driver = \"docker\"\n {says}\n }}\n"))
@@ -41,9 +55,7 @@ pub fn run_all(lone: &Lone, name: &str, tasks: &[(&str, &str)]) {
         "job \"{name}\" {{\n group \"g\" {{\n restart {{\n attempts = 0\n mode = \"fail\"\n }}\n reschedule \
          {{\n attempts = 0\n unlimited = false\n }}\n{tasks} }}\n}}\n"
     );
-    let file = lone.world.file(&format!("{name}.hcl"), &job);
-    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
-        .ok();
+    lone.world.file(&format!("{name}.hcl"), &job)
 }
 
 /// The allocation of a job, once its task `t` is so far.

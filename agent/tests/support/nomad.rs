@@ -165,7 +165,7 @@ impl Nomad {
 }
 
 /// The program, if there is one.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let mut programs = env::split_paths(&path).map(|dir| dir.join("nomad"));
     let program = programs.find(|program| program.is_file());
@@ -239,7 +239,13 @@ impl Cluster {
     }
 }
 
-fn run(program: &Path, file: &Path) -> Child {
+/// Starts an agent of Nomad with this file, beside which it has its home and its log.
+pub(crate) fn run(program: &Path, file: &Path) -> Child {
+    run_in(program, file, Path::new("."))
+}
+
+/// The same, and it works in this folder.
+pub(crate) fn run_in(program: &Path, file: &Path, folder: &Path) -> Child {
     let log = || {
         let mut log = File::options();
         log.create(true).append(true);
@@ -251,6 +257,7 @@ fn run(program: &Path, file: &Path) -> Child {
         .env("HOME", file.parent().unwrap())
         .args(["agent", "-config"])
         .arg(file)
+        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(log())
         .stderr(log())

@@ -97,6 +97,12 @@ impl Program {
         })
     }
 
+    /// Whether there is such a line by now.
+    pub fn has_line(&self, text: &str) -> bool {
+        let state = self.out.state.lock().unwrap();
+        state.0.iter().any(|line| line.contains(text))
+    }
+
     /// As [`Program::line`], of the error output.
     pub fn err_line(&self, text: &str) -> String {
         let found = self.err.find(text, 0);

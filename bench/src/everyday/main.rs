@@ -12,6 +12,7 @@
 
 mod api;
 mod cluster;
+mod fleet;
 mod isolation;
 mod jobs;
 mod life;
@@ -123,6 +124,14 @@ async fn measure(name: &str, addr: &str, rest: &[&str]) {
         ("placed", [count, socket]) => cluster::placed(addr, count.parse().unwrap(), socket).await,
         ("lives", [count]) => cluster::lives(addr, count.parse().unwrap()).await,
         ("together", [job, count]) => cluster::together(addr, job, count.parse().unwrap()).await,
+        ("beside", [other, count, socket]) => {
+            fleet::beside(addr, other, count.parse().unwrap(), socket).await;
+        }
+        ("pulled", [node, count]) => fleet::pulled(addr, node, count.parse().unwrap()).await,
+        ("nodes", [count]) => fleet::nodes(addr, count.parse().unwrap()).await,
+        ("failover", [figures, pids, seconds, agents @ ..]) => {
+            fleet::failover(addr, figures, pids, seconds.parse().unwrap(), agents).await;
+        }
         ("follower", []) => logs::follower(addr).await,
         ("follow", [mebibytes]) => logs::follow(addr, mebibytes.parse().unwrap()).await,
         _ => panic!("no measurement {name} {rest:?}"),

@@ -50,7 +50,7 @@ impl Agent {
         self.follow_scheduler_config();
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
-        if !jobs.is_empty() {
+        if !(jobs.is_empty() && self.local.purging_evals.is_empty()) {
             self.expect_garbage(now);
         }
         let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
 use super::config::ExecConfig;
+use super::docker::listed;
 use crate::model::task::Task;
 
 /// The driver whose tasks are isolated.
@@ -217,7 +218,8 @@ impl ExecPolicy {
             };
             if let Some(denied) = one.without(self.allow_caps).names().next() {
                 return Err(format!(
-                    "the agent does not allow {denied} (allow_caps of plugin \"exec\")"
+                    "the agent does not allow {denied} (allow_caps of plugin \"exec\"; allowed: {})",
+                    listed(self.allow_caps.names())
                 ));
             }
             added = added.and(one);

@@ -1,5 +1,6 @@
 //! Drivers: what starts a task's process.
 
+pub mod admission;
 pub mod capabilities;
 pub(crate) mod coerce;
 pub mod config;

@@ -19,6 +19,9 @@ use crate::time::{Instant, Timestamp};
 /// How many evaluations are kept of each job for people, besides those of which a plan is still to be made.
 pub const KEPT_EVALS: usize = 10;
 
+/// How many evaluations are kept of purged jobs, each of another, for those who wait for what they asked.
+pub const KEPT_PURGING_EVALS: usize = 100;
+
 /// What this node was asked to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -34,6 +37,9 @@ pub struct Local {
     /// Those that do not wait for the replacement of a failed allocation, of each job the oldest first.
     #[serde(with = "crate::pairs")]
     pub evals_of: BTreeMap<JobKey, BTreeSet<(u64, EvalId)>>,
+    /// Those that are left of purged jobs, the oldest first.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub purging_evals: BTreeSet<(u64, EvalId)>,
     /// Roll-outs.
     pub deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
     /// Jobs that have to be looked at, the most important first: a place that comes free is not
@@ -130,6 +136,9 @@ impl Local {
             let of_job = self.follow_ups.entry(eval.job.clone()).or_default();
             of_job.insert(follow_up.alloc, eval.id);
         }
+        if !self.jobs.contains_key(&eval.job) {
+            self.purging_evals.insert((eval.create_index, eval.id));
+        }
         self.evals.insert(eval.id, eval);
     }
 
@@ -161,6 +170,7 @@ impl Local {
     /// An evaluation is in no list of its job any more.
     fn take_off(&mut self, eval: &Evaluation) {
         let numbered = (eval.create_index, eval.id);
+        self.purging_evals.remove(&numbered);
         remove_from(&mut self.evals_of, &eval.job, &numbered);
         remove_from(&mut self.open_evals, &eval.job, &eval.id);
         let Some(alloc) = eval.follow_up.as_ref().map(|it| it.alloc) else {

@@ -5,7 +5,7 @@
 //! | garbage | when |
 //! |---|---|
 //! | a job | it is dead, and was stopped or ran to completion; with all that belongs to it |
-//! | an evaluation | it is closed, not its job's latest, and what it placed is over |
+//! | an evaluation | it is closed, not the latest of a job that is there, and what it placed is over |
 //! | a deployment | it is over, not its job's latest, and what it placed is over |
 //! | the record of a collected allocation | always by age; by hand unless it is a copy of a batch job |
 //!
@@ -150,7 +150,12 @@ impl<'a> Pass<'a> {
     fn old_evals(&mut self, limit: Span) -> Vec<EvalId> {
         let evals = self.kept.evals;
         let mut latest: BTreeMap<&JobKey, (u64, EvalId)> = BTreeMap::new();
-        for eval in evals.values().filter(|eval| !eval.is_waiting()) {
+        let of_job = |eval: &&Arc<Evaluation>| self.kept.jobs.contains_key(&eval.job);
+        for eval in evals
+            .values()
+            .filter(of_job)
+            .filter(|eval| !eval.is_waiting())
+        {
             let known = latest.entry(&eval.job).or_default();
             *known = (*known).max((eval.create_index, eval.id));
         }

@@ -32,7 +32,7 @@ pub(super) fn of_service(key: &str) -> &'static str {
         | "cpu_rt_runtime" | "cpu_rt_period" => {
             "see cpu and cores of resources, and cpu_hard_limit of the driver"
         }
-        "blkio_config" => "limits of reading and writing are not set",
+        "blkio_config" => "see io of the driver, which limits one disk and has no weights",
         "gpus" => "ask for it with a block `device \"nvidia/gpu\" {}` in resources",
         "domainname" => "write it into hostname",
         "annotations" => "labels are carried over",

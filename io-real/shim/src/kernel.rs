@@ -87,12 +87,23 @@ pub fn ppoll(fds: &mut [PollFd<'_>], seconds: Option<i64>, mask: &KernelSigSet) 
 
 /// The wall clock, ns since 1970.
 pub fn now_ns() -> u64 {
+    const REALTIME: usize = 0;
+    clock_ns(REALTIME)
+}
+
+/// How long processors have worked for this process, in ns.
+pub fn worked_ns() -> u64 {
+    const PROCESS_CPUTIME_ID: usize = 2;
+    clock_ns(PROCESS_CPUTIME_ID)
+}
+
+fn clock_ns(clock: usize) -> u64 {
     let mut time = [0_u64; 2];
-    // SAFETY: clock 0 is CLOCK_REALTIME, which writes two 64-bit numbers.
+    // SAFETY: a clock writes two 64-bit numbers.
     let done = unsafe {
         syscall(
             number::CLOCK_GETTIME,
-            [0, time.as_mut_ptr() as usize, 0, 0, 0],
+            [clock, time.as_mut_ptr() as usize, 0, 0, 0],
         )
     };
     let [seconds, nanos] = time;

@@ -9,6 +9,7 @@
 //! |-----------|--------------------------------------------------------------------------------|
 //! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
 //! | cgroup    | a launch's name below our parent, with the mark of who made it (an extended attribute) |
+//! | container | an engine's, with our labels or a name such as ours; it is proved to be ours by its launch's record |
 //! | network   | the directory of an allocation's network, which holds its namespace; a link that is marked with an allocation's id; rules of our table of the packet filter that are missing or lead to no network |
 //! | mount     | below the directory of the allocations                                          |
 //! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
@@ -26,9 +27,11 @@
 //! - Shims of ours are ended as launches are. Shims whose agent is gone are ended through their
 //!   tasks, so that they clean up themselves.
 //! - Directories, mounts and sockets are looked at in this agent's data directory alone: those of
-//!   others are theirs. Of a program that a plugin's driver started nothing is known. There are no
-//!   containers, since nothing here makes any.
+//!   others are theirs. Of a program that a plugin's driver started nothing is known.
+//! - Labels of containers may be copied: one without a record is removed by nobody but a person, who
+//!   is told how. An engine that says nothing for some seconds is told of, and not waited for.
 
+mod containers;
 mod groups;
 mod homes;
 mod inside;
@@ -38,13 +41,14 @@ mod shims;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use drover_core::host::{Home, NamedAfter};
 
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, Mark};
 use crate::dirs::AllocDirs;
+use crate::driver::docker::{FoundContainer, Inventory};
 use crate::driver::raw_exec::RawExec;
 use crate::network::Networks;
 use crate::shim::{Process, ShimHome};
@@ -56,6 +60,8 @@ use shims::Processes;
 pub enum Kind {
     /// A process.
     Process,
+    /// A container of an engine, or an engine of whose containers nothing is known.
+    Container,
     /// A control group.
     Cgroup,
     /// A network of an allocation's own, a link of one, or a rule that is not as it should be.
@@ -73,6 +79,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Process => "process",
+            Kind::Container => "container",
             Kind::Cgroup => "cgroup",
             Kind::Network => "network",
             Kind::Mount => "mount",
@@ -87,10 +94,12 @@ impl Kind {
 pub struct Thing {
     /// What it is.
     pub kind: Kind,
-    /// A process's number, a group's name, a path.
+    /// A process's number, a group's or a container's name, a path.
     pub name: String,
-    /// A process's program, as it calls itself; else empty.
+    /// A process's program, as it calls itself, or a container's image; else empty.
     pub program: String,
+    /// What else there is to say of it; mostly nothing.
+    pub remark: String,
     /// Who made it.
     pub home: Home,
     /// What it is called after.
@@ -99,6 +108,8 @@ pub struct Thing {
     process: Option<Process>,
     /// Of a shim, the main process of its task.
     shim_of: Option<Process>,
+    /// Of a container, what its engine says.
+    container: Option<FoundContainer>,
 }
 
 impl Thing {
@@ -107,16 +118,31 @@ impl Thing {
             kind,
             name: name.into(),
             program: String::new(),
+            remark: String::new(),
             home,
             named_after,
             process: None,
             shim_of: None,
+            container: None,
         }
+    }
+
+    /// Whether it is a container that is proved to be ours; and whether it runs.
+    pub(crate) fn own_container(&self) -> Option<bool> {
+        let container = self.container.as_ref();
+        container.filter(|it| it.is_proved).map(|it| it.runs)
     }
 
     /// Whether another survey found the same thing.
     pub fn is_same(&self, other: &Thing) -> bool {
-        (self.kind, &self.name, self.process) == (other.kind, &other.name, other.process)
+        let is_same =
+            (self.kind, &self.name, self.process) == (other.kind, &other.name, other.process);
+        is_same && self.container_id() == other.container_id()
+    }
+
+    /// Of a container, what tells it from another engine's with the same name.
+    fn container_id(&self) -> Option<&str> {
+        self.container.as_ref().map(FoundContainer::id)
     }
 
     /// In which order things are listed and removed: what holds others first.
@@ -137,6 +163,7 @@ struct Inner {
     dirs: AllocDirs,
     raw_exec: RawExec,
     networks: Networks,
+    containers: OnceLock<Inventory>,
     whole: bool,
 }
 
@@ -167,8 +194,16 @@ impl Auditor {
             cgroups,
             raw_exec,
             networks,
+            containers: OnceLock::new(),
             whole,
         })))
+    }
+
+    /// The same, which looks at containers, too.
+    #[must_use]
+    pub fn with_containers(self, containers: Inventory) -> Auditor {
+        let _ = self.0.containers.set(containers);
+        self
     }
 
     /// Whether the agent could read all of its state.
@@ -193,9 +228,15 @@ impl Auditor {
             things.extend(groups::things(&found, &processes));
         }
         things.extend(inside::things(inner, &processes)?);
+        if let Some(containers) = inner.containers.get() {
+            things.extend(containers::things(containers, &homes)?);
+        }
         // The same process may be found in several ways; the first of them knows more.
         let mut seen = BTreeSet::new();
-        things.retain(|thing| seen.insert((thing.kind, thing.name.clone())));
+        things.retain(|thing| {
+            let id = thing.container_id().map(str::to_owned);
+            seen.insert((thing.kind, thing.name.clone(), id))
+        });
         things.sort_by(|one, other| one.order().cmp(&other.order()));
         Ok(things)
     }

@@ -28,6 +28,7 @@ impl Auditor {
         let inner = &*self.0;
         match (thing.kind, &thing.named_after) {
             (Kind::Process, named_after) => inner.end(thing, named_after),
+            (Kind::Container, _) => inner.remove_container(thing),
             (Kind::Cgroup, NamedAfter::Launch(launch)) => inner.remove_group(*launch),
             (Kind::Network, NamedAfter::Alloc(alloc)) => {
                 inner.networks.remove(*alloc, None).map(|()| "removed")
@@ -91,6 +92,13 @@ impl Inner {
             dies(&handle)?;
         }
         Ok("ended")
+    }
+
+    fn remove_container(&self, thing: &Thing) -> io::Result<&'static str> {
+        match (self.containers.get(), &thing.container) {
+            (Some(containers), Some(found)) => containers.remove(found).map(|()| "removed"),
+            (None, _) | (_, None) => Err(io::Error::other("it is no container")),
+        }
     }
 
     fn remove_group(&self, launch: LaunchId) -> io::Result<&'static str> {

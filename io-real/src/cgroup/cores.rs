@@ -18,15 +18,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, XattrFlags, flock, lgetxattr, lsetxattr};
+use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
 use rustix::io::Errno;
 use tokio::sync::watch;
 
 use super::end::absent_is_fine;
 use super::subdirs;
+use crate::flock::lock_within;
 use crate::ranges;
 
 /// The group of tasks without cores of their own, with version 1. No task has this name.
@@ -37,9 +37,8 @@ const OWN: &str = "user.drover.cores";
 /// Longer lists are none of ours.
 const LONGEST: usize = 4096;
 
-/// How long a change waits for another program's, and how often it looks.
+/// How long a change waits for another program's.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// The sets of processors below a parent.
 #[derive(Clone, Debug)]
@@ -295,18 +294,14 @@ impl CoreSets {
     fn lock(&self) -> io::Result<Turn<'_>> {
         let ours = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = File::open(&self.parent).map_err(|error| named(&self.parent, &error))?;
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    let dir = self.parent.display();
-                    tracing::warn!(%dir, %error, "cores are changed without the lock of their control groups");
-                    break;
-                }
-            }
+        let refused = match lock_within(&dir, PATIENCE) {
+            Ok(true) => None,
+            Ok(false) => Some(Errno::WOULDBLOCK.into()),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = refused {
+            let dir = self.parent.display();
+            tracing::warn!(%dir, %error, "cores are changed without the lock of their control groups");
         }
         Ok(Turn {
             _ours: ours,

@@ -31,6 +31,10 @@ impl Cgroups {
         if self.version == Version::V2 && self.cores.is_some() {
             controllers.push("cpuset".to_owned());
         }
+        let io_limits = self.io_limits(limits.io)?;
+        if self.version == Version::V2 && io_limits.is_some() {
+            controllers.push("io".to_owned());
+        }
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
             .map_err(|error| failed(name, &error))?;
         let memory = self.controlled.last().map(|memory| memory.join(name));
@@ -43,6 +47,7 @@ impl Cgroups {
             swap::forbid(memory, self.version, most)?;
         }
         self.limit_processes(name, counts)?;
+        self.limit_io(name, io_limits.as_ref())?;
         if let Some(cores) = &self.cores {
             cores.assign(name, &limits.cores)?;
         }
@@ -116,6 +121,7 @@ impl Cgroups {
             .chain(&self.pids)
             .chain(&self.unified);
         let dirs = plain.map(|dir| dir.join(name));
+        let dirs = dirs.chain(self.blkio_dir(name));
         let dirs: Vec<PathBuf> = dirs.chain(sets.and_then(|it| it.entrance(name))).collect();
         let there = |file: PathBuf| file.exists().then_some(file);
         let oom = self

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use drover_core::driver::config::IoLimits;
+
 /// The limits of a group. What is not set is left to the kernel's default: none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
@@ -19,6 +21,8 @@ pub struct Limits {
     pub no_swap: bool,
     /// Cores that it has for itself; none if it shares those that are left.
     pub cores: BTreeSet<u32>,
+    /// How fast it reads and writes; within what holds for all groups.
+    pub io: IoLimits,
 }
 
 /// The version 2 weight (1 to 10000) that stands for a number of version 1 shares.

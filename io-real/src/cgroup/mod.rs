@@ -1,7 +1,7 @@
 //! Control groups: what limits a task, counts it, and lets all of it be killed.
 //!
 //! Each task has a group `<parent>/<name>`. Where the kernel has version 1 hierarchies, that is one
-//! directory under `cpu`, one under `memory` and one under `pids` (and one under `cpuset`, see [`cores`]); on a *hybrid* system also one in the controller-less
+//! directory under `cpu`, one under `memory` and one under `pids` (and one under `cpuset`, see [`cores`], and of some under `blkio`, see [`throttle`]); on a *hybrid* system also one in the controller-less
 //! version 2 tree, for its `cgroup.kill` and `cgroup.events`. With version 2 alone it is one
 //! directory.
 //!
@@ -23,11 +23,14 @@ mod limits;
 mod mark;
 pub mod nomad;
 mod swap;
+mod throttle;
 
 pub use cores::Shared;
 pub use limits::{Limits, weight};
+pub use throttle::Disk;
 
 use cores::{CoreSets, SHARED};
+use throttle::IoSettings;
 
 use cgroups_rs::fs::Controllers;
 use cgroups_rs::fs::hierarchies::{self, V1};
@@ -65,10 +68,14 @@ pub struct Cgroups {
     controlled: Vec<PathBuf>,
     /// The parent's directory under the controller `pids` of version 1, which may not be there.
     pids: Option<PathBuf>,
+    /// The parent's directory under the controller `blkio` of version 1, which may not be there.
+    blkio: Option<PathBuf>,
     /// Who has which cores, where the kernel can keep them apart.
     cores: Option<CoreSets>,
     /// How many processes and threads each group may have, unless its own limits say it.
     most_processes: Option<u64>,
+    /// Which disk is read and written within limits, if one is known.
+    io: Option<IoSettings>,
     /// The parent's directory in the controller-less tree of a hybrid system.
     unified: Option<PathBuf>,
     /// What is written on each group that is made; see [`mark`].
@@ -110,8 +117,10 @@ impl Cgroups {
                 v1: None,
                 controlled: vec![root.join(parent)],
                 pids: None,
+                blkio: None,
                 cores: CoreSets::v2(root, parent),
                 most_processes: None,
+                io: None,
                 unified: None,
                 mark: None,
             }
@@ -133,6 +142,7 @@ impl Cgroups {
         };
         let controlled = vec![dir(Controllers::Cpu)?, dir(Controllers::Mem)?];
         let pids = dir(Controllers::Pids);
+        let blkio = dir(Controllers::BlkIo);
         let sets = v1.get_mount_point(Controllers::CpuSet);
         let cores = sets.and_then(|(mount, _)| CoreSets::v1(&mount, parent));
         let unified = unified_mount().map(|point| point.join(parent));
@@ -147,8 +157,10 @@ impl Cgroups {
             v1: Some(v1),
             controlled,
             pids,
+            blkio,
             cores,
             most_processes: None,
+            io: None,
             unified,
             mark: None,
         })
@@ -257,7 +269,7 @@ impl Cgroups {
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
         let sets = self.cores.as_ref().and_then(CoreSets::own_dir);
         let all = self.controlled.iter().chain(&self.pids);
-        all.chain(&self.unified).chain(sets)
+        all.chain(&self.blkio).chain(&self.unified).chain(sets)
     }
 
     /// All directories of a group, there or not.

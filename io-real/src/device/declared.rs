@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drover_core::device::attribute::{Attribute, Fact};
 use drover_core::device::reported::{ReportedAttribute, ReportedDevice, ReportedGroup};
@@ -99,21 +100,37 @@ impl DevicePlugin for DeclaredDevices {
     }
 }
 
+/// How often it is looked where the kernel does not tell.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// What nobody can construct.
 enum Never {}
 
 /// Tells of the devices whenever something of them comes or goes.
 async fn watch_nodes(devices: &[Declared], report: &DeviceStream) -> io::Result<Never> {
-    let events = watched(devices)?;
-    // SAFETY: the descriptor is owned by the registration, which never replaces it.
-    let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) }?;
     let mut last = None;
-    loop {
+    let mut tell = || {
         let groups = reported(devices);
         if last.as_ref() != Some(&groups) {
             report.report(groups.clone());
             last = Some(groups);
         }
+    };
+    // Tasks of the same user may have taken all watches that there are.
+    let events = loop {
+        match watched(devices) {
+            Ok(events) => break events,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENOSPC)) => {
+                tell();
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    // SAFETY: the descriptor is owned by the registration, which never replaces it.
+    let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) }?;
+    loop {
+        tell();
         let mut ready = events.readable().await?;
         drain(events.get_ref())?;
         ready.clear_ready();

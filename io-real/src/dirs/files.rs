@@ -2,7 +2,8 @@
 //!
 //! The task may exchange anything on the way at any moment. What is read is below the directory
 //! that the place names, whatever links there are; what is written goes where no link is on the
-//! way, beside the file first and then in its place, so that it is there whole or not at all.
+//! way, beside the file first and then in its place, so that it is there whole or not at all. A file of
+//! others that got another name here is not read ([`crate::hard_links`]).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +17,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{AllocDirs, enter, retried};
+use super::{AllocDirs, enter, retried, users_of};
+use crate::hard_links::refuse_foreign;
 
 /// The directories that files of one task may be in.
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl TaskFiles {
     /// It is larger, is no plain file, or the way to it leads out.
     pub fn read(&self, task_path: &TaskPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         match open_below(self.base(task_path), &task_path.path)? {
-            Some(file) => Ok(Some(bytes_of(&file, limit)?)),
+            Some(file) => Ok(Some(self.bytes_of(&file, limit)?)),
             None => Ok(None),
         }
     }
@@ -100,7 +102,7 @@ impl TaskFiles {
             handle: file.as_fd().try_clone_to_owned()?,
             name: None,
         });
-        let bytes = Some(bytes_of(&file, limit)?);
+        let bytes = Some(self.bytes_of(&file, limit)?);
         Ok(Seen { bytes, glimpses })
     }
 
@@ -124,7 +126,7 @@ impl TaskFiles {
     /// becomes a directory.
     ///
     /// # Errors
-    /// A link is on the way, or the disk says no.
+    /// A link is on the way, it is a file of others under another name, or the disk says no.
     pub(crate) fn handle(&self, task_path: &TaskPath) -> io::Result<OwnedFd> {
         let mut handle = self.base(task_path).try_clone_to_owned()?;
         for name in task_path.path.split('/') {
@@ -140,7 +142,23 @@ impl TaskFiles {
                 opened => opened?,
             };
         }
+        refuse_foreign(&fstat(&handle)?, || users_of(&self.task))?;
         Ok(handle)
+    }
+
+    fn bytes_of(&self, file: &File, limit: u64) -> io::Result<Vec<u8>> {
+        let stat = fstat(file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(io::Error::other("it is no plain file"));
+        }
+        refuse_foreign(&stat, || users_of(&self.task))?;
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            let why = format!("it is larger than {limit} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        Ok(bytes)
     }
 
     /// A plain file to be read from its beginning; none if there is none.
@@ -151,13 +169,12 @@ impl TaskFiles {
         let Some(file) = open_below(self.base(task_path), &task_path.path)? else {
             return Ok(None);
         };
-        match file.metadata()?.is_file() {
-            true => Ok(Some(file)),
-            false => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is no plain file",
-            )),
+        if !file.metadata()?.is_file() {
+            let why = "it is no plain file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
+        refuse_foreign(&fstat(&file)?, || users_of(&self.task))?;
+        Ok(Some(file))
     }
 
     /// Writes a file, with the directories on the way to it. Nothing is waited for: it is there
@@ -235,18 +252,4 @@ fn open_below(at: BorrowedFd<'_>, path: &str) -> io::Result<Option<File>> {
         )),
         Err(error) => Err(error.into()),
     }
-}
-
-fn bytes_of(file: &File, limit: u64) -> io::Result<Vec<u8>> {
-    let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
-    if kind != FileType::RegularFile {
-        return Err(io::Error::other("it is no plain file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        let why = format!("it is larger than {limit} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
-    Ok(bytes)
 }

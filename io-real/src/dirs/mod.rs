@@ -27,6 +27,7 @@ pub use files::{Access, FileStamp, Seen, TaskFiles};
 pub(crate) use inherit::{ARRIVING, find, is_filled};
 pub use quota::Quotas;
 pub(crate) use remove::tree as remove_tree;
+pub(crate) use secrets::users_of;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

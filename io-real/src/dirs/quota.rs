@@ -2,7 +2,8 @@
 //!
 //! All that lies in an allocation's directory belongs to a *project* of the file system, a number that what is made
 //! below it inherits. The file system counts what a project takes, and refuses more than its limit. The number is
-//! made of the allocation's id and stands in the directory itself, so nobody else has to remember it.
+//! made of the allocation's id and stands in the directory itself, so nobody else has to remember it. Files and
+//! directories are limited with the space, because an empty one takes none and the file system has few.
 //!
 //! The kernel lets whoever has the capability `sys_resource` write more, such as `raw_exec` tasks of root. And whoever
 //! owns a file and is no prisoner of a user namespace may give it to another project: this bounds accidents of
@@ -37,8 +38,13 @@ const Q_XGETQSTAT: u32 = ((b'X' as u32) << 8) + 5;
 /// Of `fs_quota_stat.qs_flags`: projects are counted, and their limits are enforced.
 const COUNTED: u16 = 1 << 4;
 const ENFORCED: u16 = 1 << 5;
-/// Of `if_dqblk.dqb_valid`: the limits of space.
+/// Of `if_dqblk.dqb_valid`: the limits of space, and of files.
 const SPACE_LIMITS: u32 = 1;
+const FILE_LIMITS: u32 = 4;
+/// For so many units of space there may be one file; file systems are made with one for 16 KiB.
+const UNITS_A_FILE: u64 = 4;
+/// So many there may be however small the limit is: the agent makes some itself.
+const LEAST_FILES: u64 = 1024;
 /// Of `fsxattr.fsx_xflags`: what is made in a directory belongs to its project.
 const INHERITS: u32 = 0x200;
 
@@ -101,8 +107,8 @@ impl AllocDirs {
         }
     }
 
-    /// Lets an allocation's directory take so many bytes at most, with all that is in it now. Doing it again
-    /// changes the limit.
+    /// Lets an allocation's directory take so many bytes at most, and a file for each 4 KiB of them, with all that is
+    /// in it now. Doing it again changes the limit.
     ///
     /// # Errors
     /// The file system has no such limits, or the directory is not there.
@@ -162,9 +168,14 @@ impl AllocDirs {
     }
 
     fn limit(&self, project: u32, hard_blocks: u64) -> io::Result<()> {
+        let hard_inodes = match hard_blocks {
+            0 => 0,
+            some => (some / UNITS_A_FILE).max(LEAST_FILES),
+        };
         let mut limits = Limits {
             hard_blocks,
-            valid: SPACE_LIMITS,
+            hard_inodes,
+            valid: SPACE_LIMITS | FILE_LIMITS,
             ..Limits::default()
         };
         quotactl(self.root.as_fd(), Q_SETQUOTA, project, &mut limits).map_err(explained)

@@ -18,7 +18,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use drover_core::ids::AllocId;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
@@ -132,6 +134,20 @@ impl AllocDirs {
     }
 }
 
+/// Who runs a task, by its directory: whose that is, and whose the secrets in it are, which is the agent's user where
+/// the job names none.
+pub(crate) fn users_of(task: impl AsFd) -> Vec<u32> {
+    let own = fstat(&task).map(|stat| stat.st_uid);
+    let secrets = statat(&task, NAME, AtFlags::SYMLINK_NOFOLLOW).ok();
+    // Nobody but its owner can have moved such a directory here from elsewhere.
+    let is_private = |stat: &Stat| {
+        let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        is_dir && stat.st_mode & 0o7777 == MODE
+    };
+    let secrets = secrets.filter(is_private).map(|stat| stat.st_uid);
+    own.into_iter().chain(secrets).collect()
+}
+
 /// Whose a task's secrets are: without a user of its own, the task runs as the agent's.
 pub(super) fn owner(user: Owner) -> Owner {
     user.or_else(|| Some((geteuid().as_raw(), getegid().as_raw())))
@@ -193,4 +209,38 @@ fn write_id(mount: BorrowedFd<'_>) -> io::Result<String> {
     let file = openat(mount, MARK, flags | OFlags::CLOEXEC, Mode::RUSR)?;
     File::from(file).write_all(id.as_bytes())?;
     Ok(id)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::dirs::NOBODY;
+
+    #[test]
+    fn task_without_a_user_is_run_by_nobody_and_the_agents_user() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: only root gives directories to others");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = AllocDirs::new(Arc::new(File::open(dir.path()).unwrap().into()));
+        let alloc = AllocId(7);
+        dirs.build_alloc(alloc).unwrap();
+        dirs.build_task(alloc, "web", None).unwrap();
+        dirs.build_task(alloc, "db", Some((1234, 1234))).unwrap();
+        let users = |task| users_of(dirs.open(alloc, task).unwrap());
+        assert_eq!(users("web"), [NOBODY.0, 0]);
+        assert_eq!(users("db"), [1234, 1234]);
+        // What was put into its place says nothing.
+        let secrets = dir.path().join(alloc.to_string()).join("db").join(NAME);
+        fs::remove_dir(&secrets).unwrap();
+        fs::create_dir(&secrets).unwrap();
+        fs::set_permissions(&secrets, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(users("db"), [1234]);
+    }
 }

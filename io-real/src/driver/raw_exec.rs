@@ -46,6 +46,9 @@ pub struct RawExec {
     world: Arc<World>,
 }
 
+/// Its name.
+pub(super) const RAW_EXEC: &str = "raw_exec";
+
 /// What all launches share.
 struct World {
     dependencies: LaunchDependencies,
@@ -112,7 +115,7 @@ impl RawExec {
 
 impl Driver for RawExec {
     fn name(&self) -> &str {
-        "raw_exec"
+        RAW_EXEC
     }
 
     fn fingerprint(&self) -> DriverInfo {

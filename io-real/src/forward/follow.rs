@@ -93,17 +93,17 @@ enum Woken {
 }
 
 impl Follower {
-    pub(super) fn new(parts: Parts) -> io::Result<Follower> {
-        Ok(Follower {
+    pub(super) fn new(parts: Parts) -> Follower {
+        Follower {
             parts,
             streams: BTreeMap::new(),
             done: BTreeSet::new(),
-            watch: Watch::new()?,
+            watch: Watch::new(),
             unwatched: BTreeSet::new(),
             last: Timestamp::default(),
             turn: None,
             saved: Instant::now(),
-        })
+        }
     }
 
     /// Sends logs until the agent ends.

@@ -156,11 +156,7 @@ impl Forwarders {
 }
 
 async fn run(parts: Parts, end: signal::Receiver<bool>) {
-    let name = parts.name.clone();
-    match Follower::new(parts) {
-        Ok(follower) => follower.run(end).await,
-        Err(error) => tracing::error!(%error, log_forward = name, "logs are not sent"),
-    }
+    Follower::new(parts).run(end).await;
 }
 
 impl ForwardCounts {

@@ -1,4 +1,5 @@
-//! Changes in many directories of logs, told by the kernel through one descriptor.
+//! Changes in many directories of logs, told by the kernel through one descriptor. Where tasks of the same user took
+//! all that there are, nothing is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +20,8 @@ const HEAD: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Watch {
-    events: pipe::Receiver,
+    /// None if the kernel tells nothing.
+    events: Option<pipe::Receiver>,
     allocs: BTreeMap<i32, AllocId>,
     numbers: BTreeMap<AllocId, i32>,
 }
@@ -34,14 +36,17 @@ pub(super) enum Changed {
 }
 
 impl Watch {
-    pub(super) fn new() -> io::Result<Watch> {
-        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        Ok(Watch {
-            // Reading is all that is done to it, and in that it is as good as a pipe.
-            events: pipe::Receiver::from_file_unchecked(events.into())?,
+    pub(super) fn new() -> Watch {
+        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
+        // Reading is all that is done to it, and in that it is as good as a pipe.
+        let events = events
+            .map_err(io::Error::from)
+            .and_then(|events| pipe::Receiver::from_file_unchecked(events.into()));
+        Watch {
+            events: events.ok(),
             allocs: BTreeMap::new(),
             numbers: BTreeMap::new(),
-        })
+        }
     }
 
     /// Watches the directory of an allocation's logs, if it is not watched yet.
@@ -50,7 +55,9 @@ impl Watch {
             return Ok(());
         }
         let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
-        let number = inotify::add_watch(&self.events, own_path(dir), changes)?;
+        let none = || io::Error::other("the kernel watches no more files for this user");
+        let events = self.events.as_ref().ok_or_else(none)?;
+        let number = inotify::add_watch(events, own_path(dir), changes)?;
         self.allocs.insert(number, alloc);
         self.numbers.insert(alloc, number);
         Ok(())
@@ -60,18 +67,22 @@ impl Watch {
         if let Some(number) = self.numbers.remove(&alloc) {
             self.allocs.remove(&number);
             // Gone already, if the directory is.
-            let _ = inotify::remove_watch(&self.events, number);
+            let events = self.events.as_ref();
+            let _ = events.map(|events| inotify::remove_watch(events, number));
         }
     }
 
     /// Waits for changes.
     pub(super) async fn changed(&mut self) -> io::Result<Changed> {
-        self.events.readable().await?;
+        let Some(events) = &self.events else {
+            return std::future::pending().await;
+        };
+        events.readable().await?;
         let mut found = BTreeSet::new();
         let mut buffer = [0; 8192];
         // Not for ever: who writes without pause keeps telling.
         for _ in 0..16 {
-            let count = match self.events.try_read(&mut buffer) {
+            let count = match events.try_read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

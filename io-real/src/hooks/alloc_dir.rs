@@ -25,7 +25,9 @@ impl Work for RemoveAllocDir {
         let _removal = hooks.dir_locks.removal(alloc).await;
         let remove = move |hooks: &Hooks| {
             hooks.issuer.forget(alloc);
-            hooks.dirs.remove(alloc)?;
+            hooks.dirs.remove(alloc).inspect_err(|error| {
+                tracing::warn!(%alloc, %error, "an allocation's directory is not removed; it is tried again");
+            })?;
             Ok(HookOutput::default())
         };
         hooks.on_disk(remove).await

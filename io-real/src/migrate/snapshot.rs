@@ -2,7 +2,8 @@
 //!
 //! Tasks wrote all of it, and may still write. Each step goes through a handle and through no link;
 //! a file gets exactly as many bytes as were announced, whatever becomes of it meanwhile. Devices,
-//! pipes and sockets stay. What cannot be read ends the stream with an entry that says why.
+//! pipes and sockets stay. A file of others under another name stays too, and the log says which. What cannot be read
+//! ends the stream with an entry that says why.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -17,7 +18,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::{Builder, EntryType, Header};
 
-use crate::dirs::{AllocDirs, find, is_filled, open_dir, retried};
+use crate::dirs::{AllocDirs, find, is_filled, open_dir, retried, users_of};
+use crate::hard_links::{is_foreign, why};
 
 /// How deep a directory may be.
 const MAX_DEPTH: usize = 120;
@@ -39,11 +41,15 @@ pub fn write(
 ) -> io::Result<bool> {
     let mut out = Out {
         tar: Builder::new(into),
+        users: Vec::new(),
+        is_foreign: |stat, users| is_foreign(stat, || users.to_vec()),
+        refused: false,
         broke: false,
     };
     let sources = dirs.open_all(&[&[alloc], before].concat());
     let written = all(sources, tasks, &mut out).and_then(|()| is_there());
-    let whole = written.is_ok();
+    // What was left out is there for longer.
+    let whole = written.is_ok() && !out.refused;
     match written {
         Err(error) if !out.broke => out.write_error(alloc, &error)?,
         written => written?,
@@ -64,6 +70,7 @@ fn all(
             "it has no directory",
         ));
     }
+    out.users = users(&sources, tasks)?;
     let names = tasks.iter().map(|task| (task.as_str(), "local"));
     for (holder, name) in std::iter::once(("alloc", "data")).chain(names) {
         let mut path = format!("{holder}/{name}").into_bytes();
@@ -72,6 +79,19 @@ fn all(
         }
     }
     Ok(())
+}
+
+/// Who runs these tasks.
+fn users(sources: &[OwnedFd], tasks: &[TaskName]) -> io::Result<Vec<u32>> {
+    let mut users = Vec::new();
+    for source in sources {
+        for task in tasks {
+            if let Some(dir) = find(source.as_fd(), task.as_str())? {
+                users.extend(users_of(dir));
+            }
+        }
+    }
+    Ok(users)
 }
 
 /// Opens `holder/name` of the first of these directories where anything is in it; if there is none, of
@@ -93,6 +113,11 @@ fn find_filled(sources: &[OwnedFd], holder: &str, name: &str) -> io::Result<Opti
 
 struct Out<W: Write> {
     tar: Builder<W>,
+    /// Whose files with several names go along.
+    users: Vec<u32>,
+    is_foreign: fn(&Stat, &[u32]) -> bool,
+    /// Whether any file was left out, because it is another name of a file of others.
+    refused: bool,
     /// Whether nobody takes what is written.
     broke: bool,
 }
@@ -168,6 +193,12 @@ impl<W: Write> Out<W> {
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Ok(());
         }
+        if (self.is_foreign)(&stat, &self.users) {
+            let (file, why) = (String::from_utf8_lossy(path), why(stat.st_uid));
+            tracing::warn!(%file, %why, "a file is not sent to another node");
+            self.refused = true;
+            return Ok(());
+        }
         let mut header = header(EntryType::Regular, &stat);
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         header.set_size(size);
@@ -218,4 +249,43 @@ fn unread(path: &[u8], error: Errno) -> io::Error {
 
 fn about(path: &[u8], why: &str) -> io::Error {
     io::Error::other(format!("{}: {why}", String::from_utf8_lossy(path)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn file_of_others_is_left_out_and_the_rest_is_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = AllocDirs::new(Arc::new(File::open(dir.path()).unwrap().into()));
+        let alloc = AllocId(7);
+        let data = dir.path().join(alloc.to_string()).join("alloc/data");
+        fs::create_dir_all(&data).unwrap();
+        for name in ["a", "m", "z"] {
+            fs::write(data.join(name), name).unwrap();
+        }
+        fs::hard_link(data.join("m"), dir.path().join("of others")).unwrap();
+        let mut out = Out {
+            tar: Builder::new(Vec::new()),
+            users: Vec::new(),
+            is_foreign: |stat, _| stat.st_nlink > 1,
+            refused: false,
+            broke: false,
+        };
+        all(dirs.open_all(&[alloc]), &[], &mut out).unwrap();
+        assert!(out.refused);
+        let bytes = out.tar.into_inner().unwrap();
+        let mut sent = tar::Archive::new(bytes.as_slice());
+        let path =
+            |entry: io::Result<tar::Entry<'_, _>>| entry.unwrap().path().unwrap().into_owned();
+        let mut sent: Vec<_> = sent.entries().unwrap().map(path).collect();
+        sent.sort_unstable();
+        let sent: Vec<_> = sent.iter().filter_map(|path| path.to_str()).collect();
+        assert_eq!(sent, ["alloc/data/", "alloc/data/a", "alloc/data/z"]);
+    }
 }

@@ -11,6 +11,7 @@ use drover_core::ids::AllocId;
 use drover_core::model::network::{INTERFACE, Ipv4, Subnet};
 use drover_core::store::record::AssignedPort;
 
+use super::connections;
 use super::filter::{Entry, Filter, Forward, Published};
 use super::link::{self, HostEnd, Link};
 use super::namespace;
@@ -32,6 +33,8 @@ pub struct Bridge {
     pub subnet: Subnet,
     /// Whether the cloud's metadata is reached from behind it, at 169.254.169.254.
     pub allow_metadata: bool,
+    /// How many connections each allocation may have; 0 for no limit, none for a part of the kernel's table.
+    pub most_connections: Option<u32>,
 }
 
 impl Default for Bridge {
@@ -40,6 +43,7 @@ impl Default for Bridge {
             name: NAME.to_owned(),
             subnet: Subnet::default(),
             allow_metadata: false,
+            most_connections: None,
         }
     }
 }
@@ -95,6 +99,7 @@ impl Bridge {
             bridge: self.name.clone(),
             subnet: self.subnet,
             allow_metadata: self.allow_metadata,
+            connections: connections::limit(self.most_connections),
         }
     }
 
@@ -122,18 +127,26 @@ impl Bridge {
         forward_packets()?;
         let mut filter = Socket::filter()?;
         let rules = named("cannot make the rules of the packet filter");
-        let own = self.filter();
-        own.ensure(&mut filter, published).map_err(&rules)?;
-        own.let_pass(&mut filter).map_err(&rules)?;
+        self.filter()
+            .ensure(&mut filter, published)
+            .map_err(&rules)?;
+        if connections::learn() {
+            self.filter()
+                .ensure(&mut filter, published)
+                .map_err(&rules)?;
+        }
+        self.filter().let_pass(&mut filter).map_err(&rules)?;
         Ok(index)
     }
 
     /// Puts back the rules that somebody else took away. Whether any was missing.
     pub(super) fn restore(&self, published: &Published) -> io::Result<bool> {
         let mut filter = Socket::filter()?;
-        let own = self.filter();
-        let rules = own.restore(&mut filter, published)?;
-        Ok(own.let_pass(&mut filter)? || rules)
+        let mut rules = self.filter().restore(&mut filter, published)?;
+        if connections::learn() {
+            rules |= self.filter().restore(&mut filter, published)?;
+        }
+        Ok(self.filter().let_pass(&mut filter)? || rules)
     }
 
     /// A setting of the kernel about the bridge.
@@ -228,6 +241,7 @@ impl Bridge {
             name: name.to_owned(),
             subnet: subnet.parse().ok()?,
             allow_metadata: false,
+            most_connections: None,
         })
     }
 }

@@ -181,6 +181,11 @@ pub(super) fn masquerade() -> Attrs {
     expression("masq", &Attrs::new())
 }
 
+/// Counts what comes so far.
+pub(super) fn counter() -> Attrs {
+    expression("counter", &Attrs::new())
+}
+
 pub(super) fn verdict(code: u32) -> Attrs {
     let code = Attrs::new().be32(1, code);
     let data = Attrs::new()

@@ -11,6 +11,7 @@
 //!   chain output       the same for what the host itself sends
 //!   chain postrouting  what leaves the bridge, what comes back to it, and what the host's loopback sends behind it
 //!                      bears the host's address
+//!   chain connections_…  who comes from behind the bridge has so many connections at most
 //!   chain forward      nothing new comes in from elsewhere but by the map
 //! ```
 //!
@@ -28,6 +29,7 @@ use std::net::Ipv4Addr;
 
 use drover_core::model::network::{Ipv4, Subnet};
 
+use super::connections;
 use super::expression::{
     ACCEPT, DROP, EQUAL, IN, L4_PROTOCOL, OUT, PART_1, PART_2, R1, TRANSPORT, compare, dnat,
     expression, forwarded, header_bytes, interface, is_for, is_for_port, is_local, is_new, list,
@@ -90,6 +92,8 @@ pub(super) struct Filter {
     pub(super) subnet: Subnet,
     /// Whether the cloud's metadata is reached from behind the bridge.
     pub(super) allow_metadata: bool,
+    /// How many connections one who is behind the bridge may have.
+    pub(super) connections: Option<u32>,
 }
 
 /// What a message about this bears as its kind.
@@ -114,7 +118,19 @@ impl Filter {
         let entries = entries(published);
         let mut all = self.all();
         all.extend(self.elements(NEW_ELEMENT, &entries.iter().collect::<Vec<_>>()));
-        socket.ask_together(&all).map(|()| true)
+        match socket.ask_together(&all) {
+            Err(error) if self.connections.is_some() && connections::may_be_unknown(&error) => {
+                let without = Filter {
+                    connections: None,
+                    ..self.clone()
+                };
+                let made = without.ensure(socket, published)?;
+                // Nothing else was wrong.
+                connections::are_unknown(&error);
+                Ok(made)
+            }
+            asked => asked.map(|()| true),
+        }
     }
 
     /// Whether each chain has as many rules as it should. A map that they look into nobody can remove.
@@ -123,6 +139,8 @@ impl Filter {
         let chain = |answer: &Answer| attribute(answer.body.get(4..)?, 2).map(text);
         let mut there: Vec<String> = found.iter().filter_map(chain).collect();
         let mut wanted: Vec<&str> = self.rules().into_iter().map(|(chain, _)| chain).collect();
+        let limit = self.connections.map(connections::chain);
+        wanted.extend(limit.as_deref());
         there.sort_unstable();
         wanted.sort_unstable();
         Ok(there == wanted)
@@ -155,21 +173,32 @@ impl Filter {
             ("prerouting", "nat", 0, -100),
             ("output", "nat", 3, -100),
             ("postrouting", "nat", 4, 100),
-            (FORWARD, "filter", 2, 0_i32),
+            (FORWARD, "filter", 2, 0),
         ] {
-            let place = Attrs::new().be32(1, hook).be32(2, priority.cast_unsigned());
-            let chain = self
-                .table()
-                .text(3, name)
-                .text(7, what)
-                .be32(5, 1)
-                .nest(4, &place);
-            all.push(message(NEW_CHAIN, CREATE, &chain));
+            all.push(self.chain(name, what, hook, priority));
         }
         for (chain, rule) in self.rules() {
             all.push(self.rule(chain, &rule));
         }
+        if let Some(most) = self.connections {
+            let chain = connections::chain(most);
+            // Where connections are known, and nothing is sent elsewhere yet.
+            all.push(message(NEW_SET, CREATE, &connections::set(self.table())));
+            all.push(self.chain(&chain, "filter", 0, -150));
+            all.push(self.rule(&chain, &connections::rule(&self.bridge, most)));
+        }
         all
+    }
+
+    fn chain(&self, name: &str, what: &str, hook: u32, priority: i32) -> Message {
+        let place = Attrs::new().be32(1, hook).be32(2, priority.cast_unsigned());
+        let chain = self
+            .table()
+            .text(3, name)
+            .text(7, what)
+            .be32(5, 1)
+            .nest(4, &place);
+        message(NEW_CHAIN, CREATE, &chain)
     }
 
     /// The map, described so that the program `nft` can show it.

@@ -31,6 +31,7 @@
 mod bridge;
 mod claim;
 pub mod cni;
+mod connections;
 mod expression;
 mod files;
 mod filter;

@@ -1,8 +1,9 @@
 //! Templates of tasks: rendered before a start, and again when what they are made of changes.
 //!
 //! Each rendering that the core asks for is a small program of its own: a round renders everything;
-//! when something is missing or may change, it sleeps until the kernel reports that a file changed,
-//! or the agent's own state has other answers. Reports reach the core in their order. A rendering
+//! when something is missing or may change, it sleeps until the kernel reports that a file changed
+//! (or every few seconds, if the kernel watches no more files), or the agent's own state has other answers.
+//! Reports reach the core in their order. A rendering
 //! that needs nothing from outside is done when it is answered. The templates of a task that servers of a cluster placed
 //! ask these instead of the agent's own state; what is not answered soon is told as missing.
 //!
@@ -221,16 +222,13 @@ impl Going {
                 }
                 continue;
             }
-            match self.all.watcher.watch(self.op, &changed, &glimpses) {
+            if self.all.watcher.watch(self.op, &changed, &glimpses) {
                 // Something may have changed before it was watched.
-                Ok(true) => {
-                    sleep(pause).await;
-                    pause = PACE;
-                    continue;
-                }
-                Ok(false) => pause = Duration::ZERO,
-                Err(error) => return self.failed(&format!("files cannot be watched: {error}")),
+                sleep(pause).await;
+                pause = PACE;
+                continue;
             }
+            pause = Duration::ZERO;
             let waits = matches!(outcome, Outcome::Waiting(_));
             let idle = glimpses.is_empty() && asked.is_empty();
             if waits && idle {

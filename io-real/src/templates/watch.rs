@@ -1,11 +1,13 @@
 //! Who wants to know when files change: one inotify instance for all templates of the agent,
-//! because a user may have few.
+//! because a user may have few. Tasks of the same user may take all that there are: who cannot be told by the kernel
+//! looks again every now and then, and asks the kernel again each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drover_core::op::Op;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -13,8 +15,12 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::dirs::FileStamp;
+
+/// How often they look again whom the kernel does not tell.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
 /// Everything that is watched. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +32,10 @@ struct Watched {
     kernel: Option<Arc<OwnedFd>>,
     /// Who hears of each watch.
     subscribers: BTreeMap<i32, BTreeMap<Op, Subscriber>>,
+    /// Whom the kernel does not tell.
+    untold: BTreeMap<Op, Arc<Notify>>,
+    /// Whether somebody wakes these.
+    is_waking: bool,
 }
 
 #[derive(Debug)]
@@ -45,29 +55,44 @@ const CHANGES: WatchFlags = WatchFlags::CLOSE_WRITE
 
 impl Watcher {
     /// `op` hears of changes of these from now, and of no others. Returns whether any is new: what
-    /// was read before may be old then.
-    ///
-    /// # Errors
-    /// The kernel has no more watches to give.
-    pub(super) fn watch(
+    /// was read before may be old then. If the kernel has no more watches to give, it is woken to look itself.
+    pub(super) fn watch(&self, op: Op, notify: &Arc<Notify>, glimpses: &[FileStamp]) -> bool {
+        let mut watched = self.lock();
+        if glimpses.is_empty() && watched.kernel.is_none() {
+            return false;
+        }
+        match self.told(&mut watched, op, notify, glimpses) {
+            Ok(fresh) => {
+                watched.untold.remove(&op);
+                fresh
+            }
+            Err(error) => self.untold(&mut watched, op, notify, &error),
+        }
+    }
+
+    /// Has the kernel tell of changes.
+    fn told(
         &self,
+        watched: &mut Watched,
         op: Op,
         notify: &Arc<Notify>,
         glimpses: &[FileStamp],
     ) -> io::Result<bool> {
-        let mut watched = self.lock();
-        if glimpses.is_empty() && watched.kernel.is_none() {
-            return Ok(false);
-        }
         let kernel = match &watched.kernel {
             Some(kernel) => kernel.clone(),
-            None => self.begin(&mut watched)?,
+            None => self.begin(watched)?,
         };
         let mut wanted: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
         for glimpse in glimpses {
             // The directory or file itself, wherever it is by now.
             let path = format!("/proc/self/fd/{}", glimpse.handle.as_raw_fd());
-            let watch = inotify::add_watch(&kernel, path, CHANGES)?;
+            let watch = match inotify::add_watch(&kernel, path, CHANGES) {
+                Ok(watch) => watch,
+                Err(error) => {
+                    watched.give_back(wanted.into_keys());
+                    return Err(error.into());
+                }
+            };
             let names = wanted.entry(watch).or_default();
             names.extend(glimpse.name.clone());
         }
@@ -82,9 +107,47 @@ impl Watcher {
         Ok(fresh)
     }
 
+    /// Has it look itself. Whether that is new.
+    fn untold(
+        &self,
+        watched: &mut Watched,
+        op: Op,
+        notify: &Arc<Notify>,
+        error: &io::Error,
+    ) -> bool {
+        watched.forget(op, |_| false);
+        let fresh = watched.untold.insert(op, notify.clone()).is_none();
+        if !watched.is_waking {
+            tracing::warn!(
+                %error,
+                "the kernel watches no more files for this user: source files of templates are looked at every \
+                 {LOOK_AGAIN:?} instead (raise fs.inotify.max_user_watches and max_user_instances, or let tasks be \
+                 other users)"
+            );
+            watched.is_waking = true;
+            tokio::spawn(self.clone().wake());
+        }
+        fresh
+    }
+
+    /// Wakes whom the kernel does not tell, as long as there is anybody.
+    async fn wake(self) {
+        loop {
+            sleep(LOOK_AGAIN).await;
+            let mut watched = self.lock();
+            if watched.untold.is_empty() {
+                watched.is_waking = false;
+                return;
+            }
+            watched.untold.values().for_each(|one| one.notify_one());
+        }
+    }
+
     /// `op` hears nothing more.
     pub(super) fn forget(&self, op: Op) {
-        self.lock().forget(op, |_| false);
+        let mut watched = self.lock();
+        watched.untold.remove(&op);
+        watched.forget(op, |_| false);
     }
 
     fn begin(&self, watched: &mut Watched) -> io::Result<Arc<OwnedFd>> {
@@ -150,6 +213,14 @@ impl Watched {
             .for_each(|subscriber| subscriber.notify.notify_one());
         if what.contains(ReadFlags::IGNORED) {
             self.subscribers.remove(&watch);
+        }
+    }
+
+    /// Gives watches back that nobody hears of.
+    fn give_back(&self, watches: impl Iterator<Item = i32>) {
+        let Some(kernel) = &self.kernel else { return };
+        for watch in watches.filter(|watch| !self.subscribers.contains_key(watch)) {
+            let _ = inotify::remove_watch(kernel, watch);
         }
     }
 

@@ -1,5 +1,14 @@
 //! The driver `docker` with all that it needs, and the core's side of it.
 
+#![allow(
+    dead_code,
+    unused_macros,
+    reason = "every test has its own copy of it, and uses a part"
+)]
+
+#[path = "engine.rs"]
+pub mod engine;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -23,11 +32,23 @@ use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::docker::{Docker, DockerSettings, Pins, Records};
 use drover_io_real::driver::{Driver, DriverStream, Inbox, Orphans};
 use drover_io_real::session::Sessions;
+use engine::{Engine, IMAGE};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::engine::{Engine, IMAGE};
+/// An engine and an agent's driver; none where there is no engine, which the test says and passes.
+macro_rules! world {
+    () => {
+        world!(false)
+    };
+    ($live_restore:expr) => {
+        match docker_world::engine::Engine::start($live_restore) {
+            Some(engine) => docker_world::World::new(engine),
+            None => return,
+        }
+    };
+}
 
 pub const ALLOC: AllocId = AllocId(0xa110c);
 

@@ -34,7 +34,7 @@ impl Drop for Groups {
             let _ = self.groups.remove(&name);
         }
         let _ = fs::remove_dir(format!("/sys/fs/cgroup/cpuset/{}/shared", self.parent));
-        for tree in ["cpuset", "", "cpu", "memory", "pids", "unified"] {
+        for tree in ["cpuset", "", "cpu", "memory", "pids", "blkio", "unified"] {
             let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
         }
     }

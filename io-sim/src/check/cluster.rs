@@ -550,7 +550,10 @@ impl Checker {
             let is_right = record.status.is_terminal()
                 || match (newest.ends, record.desired.is_terminal()) {
                     (true, ends) => ends,
-                    (false, true) => self.may_end_unasked(alloc),
+                    // They may have forgotten it.
+                    (false, true) => {
+                        self.may_end_unasked(alloc) || !self.cluster.named.contains(&id)
+                    }
                     (false, false) => has_version,
                 };
             self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {

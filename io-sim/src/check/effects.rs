@@ -4,7 +4,7 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::model::alloc::TaskLife;
+use drover_core::model::alloc::{ExitResult, TaskLife};
 use drover_core::model::event::EventType;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -173,7 +173,7 @@ impl Checker {
             let (started, succeeded, lives) = processes.fold(
                 (false, false, false),
                 |(started, succeeded, lives), (_, process)| {
-                    let well = process.exit.as_ref().is_some_and(|exit| exit.is_success());
+                    let well = process.ends().any(ExitResult::is_success);
                     (
                         started || process.starts > 0,
                         succeeded || well,
@@ -214,7 +214,8 @@ impl Checker {
         }
         let done = world.launches_of(key).any(|(launch, process)| {
             let succeeded = process.exit.as_ref().is_some_and(|exit| exit.is_success());
-            succeeded && !process.unknowable && !self.lives.start_failed.contains(launch)
+            let believed = !process.unknowable && process.told.is_none();
+            succeeded && believed && !self.lives.start_failed.contains(launch)
         });
         self.holds(Property::CompleteBatchAllocIsNotRunAgain, !done, || {
             format!("{key:?}")

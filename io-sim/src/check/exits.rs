@@ -105,6 +105,7 @@ impl Checker {
         self.template_change_is_applied_once(task, event)?;
         self.renewed_token_is_applied_once(world, task, event)?;
         self.check_restarts(world, task, event)?;
+        self.engine_is_awaited(world, task, event)?;
         if event.kind == EventType::NotRestarting {
             self.restart_budget_is_used_in_full(world, alloc, task)?;
         }
@@ -152,11 +153,12 @@ impl Checker {
         event: &TaskEvent,
     ) -> Verdict {
         let reported = event.details.get("exit_code").map(String::as_str);
-        let truth = process.exit.as_ref().and_then(|exit| exit.code);
-        let truth = truth.map(|code| code.to_string());
+        let codes = process.ends().filter_map(|exit| exit.code);
+        let truth: Vec<String> = codes.map(|code| code.to_string()).collect();
         let holds = match reported {
             Some("unknown") => process.unknowable || process.starts == 0,
-            reported => reported.is_some() && reported == truth.as_deref(),
+            Some(reported) => truth.iter().any(|code| code == reported),
+            None => false,
         };
         self.holds(Property::ReportedExitMatchesProcessExit, holds, || {
             format!(
@@ -192,10 +194,10 @@ impl Checker {
         let (Some(exit), Some(process)) = (&launch.exit, world.processes.get(&launch.id)) else {
             return Ok(());
         };
-        let truth = process.exit.as_ref();
+        let truth: Vec<_> = process.ends().collect();
         let holds = match exit.code {
             None => process.unknowable || process.starts == 0,
-            Some(_) => truth.is_some_and(|truth| {
+            Some(_) => truth.iter().any(|truth| {
                 (truth.code, truth.signal, truth.oom_killed)
                     == (exit.code, exit.signal, exit.oom_killed)
             }),

@@ -22,11 +22,12 @@ fn alive(saved: &Saved) -> impl Iterator<Item = &AllocRecord> {
     allocs.filter(|alloc| !alloc.finished)
 }
 
-/// Whether an evaluation is its job's latest of those that do not wait for a replacement.
+/// Whether an evaluation is the latest of its job, which is there, of those that do not wait for a replacement.
 fn is_latest(saved: &Saved, eval: &Evaluation) -> bool {
     let of_job = saved.evals.values().filter(|other| other.job == eval.job);
     let of_job = of_job.filter(|other| !other.is_waiting());
-    of_job.map(|other| other.create_index).max() == Some(eval.create_index)
+    saved.jobs.contains_key(&eval.job)
+        && of_job.map(|other| other.create_index).max() == Some(eval.create_index)
 }
 
 impl Checker {
@@ -117,7 +118,7 @@ impl Checker {
         let gone = |job: &JobRecord| job.purge;
         // It may be there again by the same commit, as a new one.
         let goes_in_batch = match batch.get(&Key::Job(eval.job.clone())) {
-            Some(Some(Record::Job(job))) => job.job.create_index > eval.create_index,
+            Some(Some(Record::Job(job))) => job.purge || job.job.create_index > eval.create_index,
             Some(_) => true,
             None => false,
         };

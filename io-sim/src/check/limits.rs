@@ -11,6 +11,8 @@ pub(super) const DISK_KEPT_AFTER_TRANSFER: Span = Span::secs(10 * 60);
 pub(super) const DISK_FETCHES: u32 = 5;
 /// How many evaluations are kept of a job.
 pub(super) const EVALS_OF_JOB: usize = 10;
+/// How many evaluations are kept of jobs that are purged.
+pub(super) const EVALS_OF_PURGED_JOBS: usize = 100;
 /// How many versions are kept of a job, besides those that somebody needs.
 pub(super) const VERSIONS_OF_JOB: usize = 6;
 /// How many events are kept of a task.

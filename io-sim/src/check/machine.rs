@@ -7,8 +7,10 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::model::device::{AssignedDevices, GroupId};
+use drover_core::model::volume::VolumeMount;
 
 use super::{Checker, Property, Verdict};
+use crate::engine;
 use crate::machine::{DRIVER, FACT, reservation};
 use crate::world::World;
 
@@ -64,7 +66,9 @@ impl Checker {
         if devices.is_empty() {
             return Ok(());
         }
-        self.start_has_its_devices(key, &devices, config)
+        let task = alloc.task(&key.task).map(|task| task.spec().task());
+        let volumes = task.map_or(&[][..], |task| &task.volume_mounts);
+        self.start_has_its_devices(key, &devices, volumes, config)
     }
 
     /// Whatever its plugin reserved, at each start, also in a later life of the agent.
@@ -72,10 +76,15 @@ impl Checker {
         &mut self,
         key: &TaskKey,
         devices: &[AssignedDevices],
+        volumes: &[VolumeMount],
         config: &TaskConfig,
     ) -> Verdict {
         let wanted = reservation(devices);
-        let has = config.reserved.mounts == wanted.mounts
+        // A container gets its volumes beside them.
+        let mounts = config.reserved.mounts.iter();
+        let mounts =
+            mounts.filter(|mount| volumes.iter().all(|it| it.destination != mount.task_path));
+        let has = mounts.eq(&wanted.mounts)
             && config.reserved.nodes == wanted.nodes
             && config.device_env == wanted.env
             && (wanted.env.iter()).all(|(name, value)| config.env.get(name) == Some(value));
@@ -157,6 +166,10 @@ impl Checker {
         self.holds(Property::DriverStateMatchesLastFingerprint, truly, || {
             format!("{last}: {:?} {:?}", node.attributes, node.drivers)
         })?;
+        if let Some(known) = node.drivers.get(engine::DRIVER) {
+            let truly = known.healthy != world.engine.is_away();
+            self.holds(Property::EngineIsKnown, truly, || format!("{known:?}"))?;
+        }
         let found = node
             .attributes
             .get(FACT)

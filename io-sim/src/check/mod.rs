@@ -29,6 +29,7 @@ mod driver_reports;
 mod dry_run;
 mod effects;
 mod ending;
+mod engine;
 mod evals;
 mod exits;
 mod forward;
@@ -353,6 +354,7 @@ impl Checker {
             }
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
+                self.engine_reports(world, agent, reported);
                 self.disk_usage_reported(reported);
                 self.dirs_measured(world, agent, reported);
             }

@@ -32,10 +32,13 @@ impl Checker {
         let is_last = stage == Some(Stage::Poststop);
         let holds = match (mode.is_own(), there) {
             (false, _) => !enters,
-            (true, None) => is_last && enters,
+            // What somebody else removed keeps its tasks from starting.
+            (true, None) => (is_last || world.networks.is_taken(key.alloc)) && enters,
             (true, Some(there)) => {
                 let address = told.and_then(|network| network.address);
-                enters && (is_last || !there.half) && there.address == address
+                // A half of a network may have no address yet.
+                let whole = !there.half && there.address == address;
+                enters && (whole || (is_last && there.half))
             }
         };
         self.holds(Property::StartHasItsNetwork, holds, || {

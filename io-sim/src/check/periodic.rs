@@ -38,6 +38,10 @@ pub(super) struct Launched {
     /// What was there before the agent was called back: of each job that prohibits overlap, the launches that
     /// were not dead.
     before: Option<BTreeMap<JobKey, BTreeSet<JobKey>>>,
+    /// How often the wall clock was set.
+    wall_jumps: u32,
+    /// When it was last set back: what it shows of the time before that did not come.
+    set_back_to: i64,
 }
 
 impl Launched {
@@ -143,6 +147,16 @@ impl Checker {
         })
     }
 
+    fn note_wall_jump(&mut self, world: &World, now: i64) {
+        if self.launched.wall_jumps == world.wall_jumps {
+            return;
+        }
+        self.launched.wall_jumps = world.wall_jumps;
+        if now < second_of(self.lives.latest_wall) {
+            self.launched.set_back_to = now;
+        }
+    }
+
     /// When the agent was called back, every time of the last seconds is launched, or an earlier launch
     /// overlaps it.
     fn launches_are_on_time(
@@ -153,6 +167,7 @@ impl Checker {
     ) -> Verdict {
         let view = agent.view();
         let now = second_of(world.now().wall);
+        self.note_wall_jump(world, now);
         // Who is called back at once once more has not done all that is due.
         let is_due = agent
             .poll_timeout()
@@ -168,7 +183,8 @@ impl Checker {
                 continue;
             }
             let mut overlaps = before.get(&key).is_some_and(|alive| !alive.is_empty());
-            let recent = (now - PERIODIC_GRACE..=now).filter(|at| *at > registered);
+            let recent = (now - PERIODIC_GRACE..=now)
+                .filter(|at| *at > registered.max(self.launched.set_back_to));
             for time in recent.filter(|at| fits(periodic, *at)).collect::<Vec<_>>() {
                 let launch = JobKey {
                     namespace: key.namespace.clone(),

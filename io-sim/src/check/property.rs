@@ -721,6 +721,10 @@ properties! {
     SidecarsStopAfterMainTasks: "sidecars_stop_after_main_tasks", [P24], AtRest;
     /// An allocation with an unreadable record becomes terminal.
     UnreadableTaskIsCleanedUp: "unreadable_task_is_cleaned_up", [P6 P11], AtRest;
+    /// A task whose engine is away is given up no sooner than the node's limit for engines.
+    EngineIsAwaited: "engine_is_awaited", [P4 P11], Always;
+    /// At rest the agent knows of an engine what is true of it.
+    EngineIsKnown: "engine_is_known", [P27], AtRest;
     /// A restart of the agent at rest starts, stops and writes nothing.
     AgentRestartAtRestChangesNothing: "agent_restart_at_rest_changes_nothing", [P4 P26], AtRest;
     /// What a scenario waits for happens within its time limit.
@@ -851,6 +855,8 @@ properties! {
     SometimesTasksShareDeviceGroup: "sometimes_tasks_share_device_group", [P27], Sometimes;
     /// A counter of a running task went back between two samples.
     SometimesCounterGoesBack: "sometimes_counter_goes_back", [P27], Sometimes;
+    /// The evaluation that a purge asked for is still there when the job is not.
+    SometimesEvaluationOutlivesItsJob: "sometimes_evaluation_outlives_its_job", [P27], Sometimes;
     /// An evaluation waits for the first fingerprint.
     SometimesEvaluationIsPending: "sometimes_evaluation_is_pending", [P27], Sometimes;
     /// A job waits for the first fingerprint.
@@ -859,6 +865,10 @@ properties! {
     SometimesTaskWithUnreadableRecordLives: "sometimes_task_with_unreadable_record_lives", [P6], Sometimes;
     /// The wall clock is set back while the agent runs.
     SometimesClockIsSetBack: "sometimes_clock_is_set_back", [P25], Sometimes;
+    /// An engine dies while containers of it run.
+    SometimesEngineDiesBeneathTasks: "sometimes_engine_dies_beneath_tasks", [P4], Sometimes;
+    /// A task is looked for while its engine is away.
+    SometimesTaskWaitsForItsEngine: "sometimes_task_waits_for_its_engine", [P4 P11], Sometimes;
     /// A check fails.
     SometimesCheckFails: "sometimes_check_fails", [P27], Sometimes;
     /// An allocation gives its place to one of higher priority.

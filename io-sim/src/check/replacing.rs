@@ -10,9 +10,11 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::{EvalStatus, Evaluation};
+use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 
 use super::canaries::stands;
+use super::history::saved_alloc;
 use super::policy::{self, Replacements};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -53,8 +55,14 @@ impl Checker {
     /// Looks at an allocation that may have failed.
     pub(super) fn note_failure(&mut self, world: &World, alloc: &AllocRunner) {
         let record = alloc.record();
-        if record.status != ClientStatus::Failed || record.desired != DesiredStatus::Run {
-            self.replacing.failed.remove(&record.id);
+        let is_failed = |record: &AllocRecord| {
+            record.status == ClientStatus::Failed && record.desired == DesiredStatus::Run
+        };
+        if !is_failed(record) {
+            // The next agent goes on from what is saved.
+            if !saved_alloc(world, record.id).is_some_and(is_failed) {
+                self.replacing.failed.remove(&record.id);
+            }
             return;
         }
         let now = Failed {

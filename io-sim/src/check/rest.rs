@@ -7,7 +7,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::DiskUsageLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey, Slot, TaskKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
-use drover_core::model::eval::{Deployment, DeploymentStatus};
+use drover_core::model::eval::{Deployment, DeploymentStatus, EvalStatus, Trigger};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
@@ -15,7 +15,7 @@ use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
 use super::canaries::{stands, waits_for_people};
-use super::limits::EVALS_OF_JOB;
+use super::limits::{EVALS_OF_JOB, EVALS_OF_PURGED_JOBS};
 use super::policy::copies;
 use super::wait_for::awaits_services;
 use super::{Checker, Property, Verdict};
@@ -341,6 +341,23 @@ impl Checker {
         Ok(())
     }
 
+    /// Each evaluation is of a job that is there, or the only one of a job that it purged.
+    fn evaluations_have_jobs(&mut self, world: &World) -> bool {
+        let saved = world.disk.saved();
+        let left = saved.evals.values();
+        let left = left.filter(|eval| !saved.jobs.contains_key(&eval.job));
+        let left: Vec<_> = left.collect();
+        self.sometimes(
+            Property::SometimesEvaluationOutlivesItsJob,
+            !left.is_empty(),
+        );
+        let purged = left.iter().all(|eval| {
+            eval.trigger == Trigger::JobDeregister && eval.status == EvalStatus::Complete
+        });
+        let jobs: BTreeSet<&JobKey> = left.iter().map(|eval| &eval.job).collect();
+        purged && jobs.len() == left.len() && left.len() <= EVALS_OF_PURGED_JOBS
+    }
+
     /// Each stored record belongs to a job, and job histories stay within their limit.
     fn store_has_no_orphan_records(&mut self, world: &World) -> Verdict {
         let saved = world.disk.saved();
@@ -353,7 +370,7 @@ impl Checker {
             false => owned(&alloc.job),
         };
         let allocs = saved.allocs.values().all(|alloc| of_job(alloc));
-        let evals = saved.evals.values().all(|eval| owned(&eval.job));
+        let evals = self.evaluations_have_jobs(world);
         let rollouts = saved.deployments.values().all(|one| owned(&one.job));
         let of_version = |one: &AllocRecord| {
             let job = saved.jobs.get(&one.job);

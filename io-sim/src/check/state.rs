@@ -208,7 +208,7 @@ impl Checker {
         })
     }
 
-    /// A task reported as running has a process, or its exit is being delivered.
+    /// A task reported as running has a process, or its exit is being delivered or told by nobody yet: its engine is away.
     fn running_task_has_process(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         if !matches!(task.phase(), Phase::Running) || self.leaving {
             return Ok(());
@@ -216,7 +216,9 @@ impl Checker {
         let launch = task.record().launch.as_ref().map(|launch| launch.id);
         let process = launch.and_then(|launch| world.processes.get(&launch));
         let lives = process.is_some_and(|process| process.alive);
-        let on_its_way = launch.is_some_and(|launch| world.inbox.has(Source::Exit(launch)));
+        let on_its_way = launch.is_some_and(|launch| {
+            world.inbox.has(Source::Exit(launch)) || world.engine.hides(launch)
+        });
         self.holds(Property::RunningTaskHasProcess, lives || on_its_way, || {
             format!("{:?}", task.spec().key)
         })

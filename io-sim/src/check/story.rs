@@ -149,7 +149,7 @@ impl Checker {
         let well = |exit: &ExitResult| {
             exit.code == Some(0) && exit.signal == 0 && exit.message.is_none() && !exit.oom_killed
         };
-        let holds = process.exit.as_ref().is_some_and(well);
+        let holds = process.ends().any(well);
         self.holds(Property::SuccessIsCodeZeroWithoutSignal, holds, || {
             format!("{key:?} counts as successful: {:?}", process.exit)
         })

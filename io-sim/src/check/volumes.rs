@@ -13,6 +13,7 @@ use drover_core::store::volume::{VolumeRecord, VolumeState};
 use drover_core::store::{Key, Record};
 
 use super::{Checker, Property, Verdict};
+use crate::engine;
 use crate::world::World;
 
 /// The record of a volume that the disk holds.
@@ -172,7 +173,17 @@ impl Checker {
             let place = mount.destination.trim_start_matches('/');
             let link = links.and_then(|links| links.get(place));
             let variable = config.env.get(&format!("NOMAD_VOLUME_{}", mount.volume));
-            let has = path.is_some() && path.as_ref() == variable && path.as_ref() == link;
+            // A container gets it mounted, others get a link.
+            let has = match task.driver == engine::DRIVER {
+                true => {
+                    let mut mounts = config.reserved.mounts.iter();
+                    let at = mounts.find(|it| it.task_path == mount.destination);
+                    let from = at.map(|it| &it.host_path);
+                    from == path.as_ref() && variable == Some(&mount.destination)
+                }
+                false => path.as_ref() == variable && path.as_ref() == link,
+            };
+            let has = has && path.is_some();
             self.holds(Property::StartHasItsVolumes, has, || {
                 format!("{key:?} {}: {path:?} {variable:?} {link:?}", mount.volume)
             })?;

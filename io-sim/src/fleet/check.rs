@@ -36,6 +36,9 @@ impl Fleet {
                 }
             }
         }
+        for living in copies.values() {
+            self.disk_that_migrates_has_one_writer(living)?;
+        }
         self.one_copy_while_servers_know_one(&copies)
     }
 

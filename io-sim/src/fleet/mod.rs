@@ -4,9 +4,12 @@
 //! and the servers lie in the world of the node whose turn it is. Time since the beginning is the same for all; whoever
 //! has something to do first has the next turn, and of several the one with the lowest number.
 //!
-//! What must hold across nodes is in `check.rs`.
+//! What must hold across nodes is in `check.rs`, and of disks in `disks.rs`. In `wire.rs` somebody else carries what nodes and servers say to each
+//! other.
 
 mod check;
+mod disks;
+mod wire;
 
 use std::collections::BTreeSet;
 
@@ -17,7 +20,7 @@ use drover_core::time::Span;
 use crate::check::{Verdict, Violation};
 use crate::faults::Faults;
 use crate::machine::listening;
-use crate::servers::Servers;
+use crate::servers::{Answered, Servers};
 use crate::sim::{Sim, client_of_cluster, node};
 
 /// After so many turns all nodes are checked, and in a large fleet after so many as there are nodes.
@@ -39,6 +42,8 @@ pub struct Fleet {
     queue: BTreeSet<(Span, usize)>,
     at: Span,
     turns: u64,
+    /// What servers answer to calls that waited, where somebody else carries it to the nodes.
+    answers: Option<Vec<Answered>>,
 }
 
 impl Fleet {
@@ -51,6 +56,7 @@ impl Fleet {
             queue: BTreeSet::new(),
             at: Span::ZERO,
             turns: 0,
+            answers: None,
         };
         if count > LARGE.0 {
             fleet
@@ -161,7 +167,11 @@ impl Fleet {
 
     /// Hands on what servers answer to calls that waited.
     fn hand_on(&mut self) {
-        for answered in self.servers.take_answers() {
+        let answered = self.servers.take_answers();
+        if let Some(answers) = &mut self.answers {
+            return answers.extend(answered);
+        }
+        for answered in answered {
             let Some(index) = index_of(answered.to.node) else {
                 continue;
             };
@@ -196,16 +206,39 @@ impl Fleet {
     /// # Errors
     /// What is violated by it.
     pub fn converge(&mut self) -> Verdict {
+        self.end_trouble()?;
+        self.run(Span::secs(120))?;
+        let losses = self.servers.losses();
+        self.run(CONVERGENCE)?;
+        if self.is_disk_on_its_way() {
+            // One that hangs on its way is given up late, and until then whoever fetches it is not removed either.
+            let until = self.nodes.iter().map(|node| node.world.timeouts.disk).max();
+            self.run(until.unwrap_or_default())?;
+        }
+        self.is_at_peace(losses)
+    }
+
+    /// From now on nothing goes wrong at any node.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn end_trouble(&mut self) -> Verdict {
         for index in 0..self.nodes.len() {
             let ended = self.at_node(index, Sim::end_trouble);
             ended.unwrap_or(Ok(()))?;
         }
-        self.run(Span::secs(120))?;
-        let losses = self.servers.losses();
-        self.run(CONVERGENCE)?;
+        Ok(())
+    }
+
+    /// All agree, what is wanted runs, and no node was lost since servers had lost so many.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn is_at_peace(&self, losses: u64) -> Verdict {
         self.reachable_nodes_are_not_lost(losses)?;
         self.all_agree()?;
-        self.wanted_copies_run()
+        self.wanted_copies_run()?;
+        self.disks_that_migrate_came_along()
     }
 }
 

@@ -3,17 +3,23 @@
 use drover_core::agent::Agent;
 use drover_core::input::HookOutput;
 use drover_core::op::Failure;
-use drover_core::work::{BuildNetwork, RemoveNetwork};
+use drover_core::work::{BuildNetwork, HookWork, RemoveNetwork};
 
-use super::{Of, Simulated};
+use super::{Asked, Of, Simulated};
 use crate::check::{Checker, Property, Verdict, Violation};
 use crate::faults::Fault;
+use crate::network::Made;
+use crate::point::Point;
 use crate::world::World;
 
 impl Simulated for BuildNetwork {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let half = world.fires(Fault::HalfNetwork, &of.entity);
-        if let Some(holder) = world.networks.build(of.alloc, self, half) {
+        let made = match half {
+            true => world.part_of_network(&of.entity),
+            false => Made::Whole,
+        };
+        if let Some(holder) = world.networks.build(of.alloc, self, made) {
             let why = format!("{} has something of the network of {holder}", of.alloc);
             world.broken = Some(Violation::new(Property::NetworkHasOneHolder, why));
         }
@@ -40,5 +46,34 @@ impl Simulated for RemoveNetwork {
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
         checker.network_with_live_process_is_not_removed(world, of.alloc)
+    }
+}
+
+impl World {
+    /// How much is there of a network that is made by half.
+    fn part_of_network(&mut self, entity: &str) -> Made {
+        match self.choices.either(Point::BareNetwork, entity) {
+            true => Made::Bare,
+            false => Made::Half,
+        }
+    }
+
+    /// The agent dies while this is under way. Whether it leaves a part of a network.
+    pub(crate) fn leaves_half_a_network(&mut self, asked: &Asked) -> bool {
+        let HookWork::BuildNetwork(work) = &asked.work else {
+            return false;
+        };
+        let name = self.names.alloc(asked.alloc);
+        // What is there stays as it is.
+        let whole = (self.networks.get(asked.alloc)).is_some_and(|network| !network.half);
+        if whole || !self.fires(Fault::CutNetwork, &name) {
+            return false;
+        }
+        let made = self.part_of_network(&name);
+        if let Some(holder) = self.networks.build(asked.alloc, work, made) {
+            let why = format!("{name} has something of the network of {holder}");
+            self.violated("network_has_one_holder", why);
+        }
+        true
     }
 }

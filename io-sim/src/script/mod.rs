@@ -49,6 +49,9 @@ pub struct Script {
     /// What the machine has of counted resources, if that is bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<Amounts>,
+    /// Whether the node has an engine of containers.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub engine: bool,
     /// Whether the node is in a cluster.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub cluster: bool,

@@ -9,6 +9,7 @@ use drover_core::ids::{AllocId, TaskName};
 use super::{Jobs, Script};
 use crate::check::{Verdict, Violation};
 use crate::choice::Choices;
+use crate::engine::with_engine;
 use crate::machine::listening;
 use crate::sim::{Sim, Stepped, client_of_cluster, node};
 
@@ -34,6 +35,10 @@ impl Script {
     /// Plays it: trouble for a while, then convergence.
     pub fn run(&self, watch: Watch) -> Ran {
         let config = listening(Config::new(0, node(), "/alloc"));
+        let config = match self.engine {
+            true => with_engine(config),
+            false => config,
+        };
         let config = match self.cluster {
             true => client_of_cluster(config),
             false => config,

@@ -16,7 +16,7 @@ use super::{Caller, Flaws, GRACE, Known, NAMES, NodeStatus, Servers, Waiting, er
 
 impl Servers {
     /// A call arrives. None if it waits for something to happen.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         whose: Caller,
         credentials: &Credentials,

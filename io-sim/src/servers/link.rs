@@ -27,6 +27,9 @@ const KEEP_ALIVE: Span = Span::secs(40);
 impl World {
     /// The node asks something of the servers.
     pub(crate) fn ask_servers(&mut self, effect: ServerEffect) {
+        if let Some(asked) = &mut self.asked {
+            return asked.push(effect);
+        }
         match effect {
             ServerEffect::Call {
                 op,

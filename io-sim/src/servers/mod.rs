@@ -144,13 +144,13 @@ pub(crate) struct Caller {
 
 /// What is wrong with the answer of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flaws {
+pub struct Flaws {
     /// How many changes it is behind.
-    pub(crate) behind: u64,
+    pub behind: u64,
     /// Whether it says things twice, in another order.
-    pub(crate) doubles: bool,
+    pub doubles: bool,
     /// How many of the servers it names.
-    pub(crate) names: usize,
+    pub names: usize,
 }
 
 /// The answer to a call that waited.
@@ -219,7 +219,7 @@ impl Servers {
     }
 
     /// Their index.
-    pub(crate) fn index(&self) -> u64 {
+    pub fn index(&self) -> u64 {
         self.index
     }
 
@@ -236,6 +236,11 @@ impl Servers {
     pub(crate) fn disk_of(&self, id: AllocId) -> Option<&BTreeSet<AllocId>> {
         let node = self.nodes.get(&self.allocs.get(&id)?.node)?;
         self.disks.get(&id).filter(|_| node.status.beats())
+    }
+
+    /// What an allocation had on its disk when that was seen last.
+    pub(crate) fn disk_left_by(&self, id: AllocId) -> Option<&BTreeSet<AllocId>> {
+        self.disks.get(&id)
     }
 
     /// Those that a node has now.

@@ -155,6 +155,7 @@ impl Sim {
         if self.agent.is_none() || self.stopped {
             self.restart()?;
         }
+        self.world.engine_returns();
         self.world.machine_is_whole();
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use drover_core::time::Span;
 
 use super::Sim;
+use crate::engine;
 use crate::faults::Fault;
 use crate::point::Point;
 use crate::world::Later;
@@ -29,6 +30,10 @@ impl Sim {
             self.flap_driver();
         } else if self.world.fires(Fault::LosePlugin, "driver") {
             self.lose_plugin();
+        } else if self.has_engine() && self.world.fires(Fault::EngineDies, "engine") {
+            self.engine_dies_for_a_while();
+        } else if self.has_engine() && self.world.fires(Fault::EngineSlows, "engine") {
+            self.engine_slows();
         } else if self.world.has_templates() && self.world.fires(Fault::ChangeTemplate, "templates")
         {
             self.world.a_template_changes();
@@ -73,6 +78,30 @@ impl Sim {
         let grid = [Span::ZERO, Span::secs(1), Span::secs(600)];
         let pause = self.world.choices.one_of(&grid, Point::Flap, "driver");
         self.driver_after(true, pause.unwrap_or(Span::ZERO));
+    }
+
+    fn has_engine(&self) -> bool {
+        (self.config.drivers.iter()).any(|driver| **driver == *engine::DRIVER)
+    }
+
+    /// The engine dies, with its containers or without, and is back after a while.
+    fn engine_dies_for_a_while(&mut self) {
+        let who = Arc::from("engine");
+        let choices = &mut self.world.choices;
+        let containers_end = choices.either(Point::ContainersEnd, &who);
+        let grid = [0, 1, 60, 3600].map(Span::secs);
+        let pause = choices.one_of(&grid, Point::EngineAwayFor, &who);
+        self.world.engine_dies(!containers_end);
+        let pause = pause.unwrap_or(Span::ZERO);
+        self.world.after(pause, &who, Later::EngineReturns);
+    }
+
+    fn engine_slows(&mut self) {
+        let grid = [1, 60, 600].map(Span::secs);
+        let choices = &mut self.world.choices;
+        let span = choices.one_of(&grid, Point::EngineSlowFor, "engine");
+        let span = span.unwrap_or(Span::ZERO);
+        self.world.engine_is_slow_for(span);
     }
 
     /// The driver's plugin dies: what it ran lives on, and nobody is told of its end.

@@ -4,33 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
+use super::question;
 use crate::msgpack::{Raw, Secret, Time, Value};
 
-/// Asks for signed identities.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AllocSignIdentities {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub identities: Vec<WorkloadIdentityRequest>,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(
+question!(
+    /// Asks for signed identities.
     AllocSignIdentities,
     "Alloc.SignIdentities",
     SignedIdentities,
-    idempotent
+    after_forwarded {
+        pub identities: Vec<WorkloadIdentityRequest>,
+    }
 );
 
 /// What was signed and what was not.
@@ -86,25 +70,12 @@ pub struct WorkloadIdentityRejection {
     pub workload_type: i64,
 }
 
-/// Whose token is `auth_token`?
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AclWhoAmI {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(AclWhoAmI, "ACL.WhoAmI", WhoAmI, idempotent);
+question!(
+    /// Whose token is `auth_token`?
+    AclWhoAmI,
+    "ACL.WhoAmI",
+    WhoAmI
+);
 
 /// Whose token it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,6 +86,28 @@ pub struct WhoAmI {
     pub known_leader: bool,
     pub last_contact: i64,
     pub next_token: String,
+}
+
+question!(
+    /// Which token of the cluster has this secret? Servers that cannot be asked [`AclWhoAmI`] can be asked this.
+    AclResolveToken,
+    "ACL.ResolveToken",
+    ResolvedToken,
+    last {
+        #[serde(rename = "SecretID")]
+        pub secret_id: Secret,
+    }
+);
+
+/// The token, if there is one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ResolvedToken {
+    pub index: u64,
+    pub known_leader: bool,
+    pub last_contact: i64,
+    pub next_token: String,
+    pub token: Option<AclToken>,
 }
 
 /// A token of the cluster, a workload's or a node's claims.
@@ -163,31 +156,15 @@ pub struct AclRoleLink {
     pub name: String,
 }
 
-/// Asks for roles by id.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AclGetRolesById {
-    #[serde(rename = "ACLRoleIDs")]
-    pub acl_role_ids: Vec<String>,
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(
+question!(
+    /// Asks for roles by id.
     AclGetRolesById,
     "ACL.GetRolesByID",
     AclRolesById,
-    idempotent
+    first {
+        #[serde(rename = "ACLRoleIDs")]
+        pub acl_role_ids: Vec<String>,
+    }
 );
 
 /// Roles by id.
@@ -223,26 +200,15 @@ pub struct AclRolePolicyLink {
     pub name: String,
 }
 
-/// Asks for policies by name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AclGetPolicies {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub names: Vec<String>,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(AclGetPolicies, "ACL.GetPolicies", AclPolicies, idempotent);
+question!(
+    /// Asks for policies by name.
+    AclGetPolicies,
+    "ACL.GetPolicies",
+    AclPolicies,
+    before_namespace {
+        pub names: Vec<String>,
+    }
+);
 
 /// Policies by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

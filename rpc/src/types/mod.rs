@@ -26,7 +26,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::msgpack::{Malformed, Unencodable};
+use crate::msgpack::{Malformed, Secret, Unencodable};
 
 pub mod allocation;
 pub mod host;
@@ -68,6 +68,13 @@ pub trait Request: Serialize + Sync {
     fn decode(reply: &[u8]) -> Result<Self::Reply, Malformed>;
 }
 
+/// A read.
+pub trait Question: Request + Default {
+    /// One that says this of what all of them say: whether a server may answer that is behind, by whose token, and in
+    /// which region.
+    fn of(allow_stale: bool, auth_token: Secret, region: String) -> Self;
+}
+
 /// A request of a server to a node.
 pub trait InboundRequest: DeserializeOwned {
     /// The method, as `Allocations.Signal`.
@@ -101,6 +108,55 @@ macro_rules! request {
     };
 }
 
+/// A read: what is in every one of them, and what else is asked, where that stands in the order of names.
+macro_rules! question {
+    ($(#[doc = $words:literal])* $name:ident, $method:literal, $reply:ty
+        $(, first { $($first:tt)* })?
+        $(, after_auth_token { $($second:tt)* })?
+        $(, after_forwarded { $($third:tt)* })?
+        $(, before_namespace { $($fourth:tt)* })?
+        $(, after_next_token { $($fifth:tt)* })?
+        $(, last { $($last:tt)* })?
+    ) => {
+        $(#[doc = $words])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "PascalCase", default)]
+        pub struct $name {
+            $($($first)*)?
+            pub allow_stale: bool,
+            pub auth_token: crate::msgpack::Secret,
+            $($($second)*)?
+            pub filter: String,
+            pub forwarded: bool,
+            $($($third)*)?
+            pub max_query_time: i64,
+            pub min_query_index: u64,
+            $($($fourth)*)?
+            pub namespace: String,
+            pub next_token: String,
+            $($($fifth)*)?
+            pub per_page: i32,
+            pub prefix: String,
+            pub region: String,
+            pub reverse: bool,
+            $($($last)*)?
+        }
+
+        super::request!($name, $method, $reply, idempotent);
+
+        impl super::Question for $name {
+            fn of(allow_stale: bool, auth_token: crate::msgpack::Secret, region: String) -> $name {
+                $name {
+                    allow_stale,
+                    auth_token,
+                    region,
+                    ..$name::default()
+                }
+            }
+        }
+    };
+}
+
 macro_rules! inbound_request {
     ($request:ty, $method:literal, $reply:ty) => {
         impl super::InboundRequest for $request {
@@ -110,4 +166,4 @@ macro_rules! inbound_request {
     };
 }
 
-use {inbound_request, request};
+use {inbound_request, question, request};

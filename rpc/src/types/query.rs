@@ -9,61 +9,34 @@ use serde::{Deserialize, Serialize};
 use super::allocation::Allocation;
 use super::identity::SignedWorkloadIdentity;
 use super::node::Node;
-use super::request;
+use super::question;
 use crate::msgpack::Secret;
 
-/// Asks a server whether it is there. Needs neither region nor token.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct StatusPing {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(StatusPing, "Status.Ping", Empty, idempotent);
+question!(
+    /// Asks a server whether it is there. Needs neither region nor token.
+    StatusPing,
+    "Status.Ping",
+    Empty
+);
 
 /// An answer that says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Empty {}
 
-/// Which allocations are this node's, with the index of each.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct NodeGetClientAllocs {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    #[serde(rename = "NodeID")]
-    pub node_id: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-    /// Servers before 2.0.1 want it; always send it.
-    #[serde(rename = "SecretID")]
-    pub secret_id: Secret,
-}
-
-request!(
+question!(
+    /// Which allocations are this node's, with the index of each.
     NodeGetClientAllocs,
     "Node.GetClientAllocs",
     NodeClientAllocs,
-    idempotent
+    after_next_token {
+        #[serde(rename = "NodeID")]
+        pub node_id: String,
+    },
+    last {
+        /// Servers before 2.0.1 want it; always send it.
+        #[serde(rename = "SecretID")]
+        pub secret_id: Secret,
+    }
 );
 
 /// The allocations of a node by id. One that is missing was garbage collected by the servers.
@@ -80,27 +53,16 @@ pub struct NodeClientAllocs {
     pub next_token: String,
 }
 
-/// Asks for allocations in full.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AllocGetAllocs {
-    #[serde(rename = "AllocIDs")]
-    pub alloc_ids: Vec<String>,
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(AllocGetAllocs, "Alloc.GetAllocs", Allocations, idempotent);
+question!(
+    /// Asks for allocations in full.
+    AllocGetAllocs,
+    "Alloc.GetAllocs",
+    Allocations,
+    first {
+        #[serde(rename = "AllocIDs")]
+        pub alloc_ids: Vec<String>,
+    }
+);
 
 /// Allocations in full; ids that are not known are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,27 +76,16 @@ pub struct Allocations {
     pub signed_identities: Vec<SignedWorkloadIdentity>,
 }
 
-/// Asks for one allocation, of whatever node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AllocGetAlloc {
-    #[serde(rename = "AllocID")]
-    pub alloc_id: String,
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(AllocGetAlloc, "Alloc.GetAlloc", OneAllocation, idempotent);
+question!(
+    /// Asks for one allocation, of whatever node.
+    AllocGetAlloc,
+    "Alloc.GetAlloc",
+    OneAllocation,
+    first {
+        #[serde(rename = "AllocID")]
+        pub alloc_id: String,
+    }
+);
 
 /// One allocation, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,29 +98,20 @@ pub struct OneAllocation {
     pub next_token: String,
 }
 
-/// Asks for one node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct NodeGetNode {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    #[serde(rename = "NodeID")]
-    pub node_id: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-    #[serde(rename = "SecretID")]
-    pub secret_id: Secret,
-}
-
-request!(NodeGetNode, "Node.GetNode", OneNode, idempotent);
+question!(
+    /// Asks for one node.
+    NodeGetNode,
+    "Node.GetNode",
+    OneNode,
+    after_next_token {
+        #[serde(rename = "NodeID")]
+        pub node_id: String,
+    },
+    last {
+        #[serde(rename = "SecretID")]
+        pub secret_id: Secret,
+    }
+);
 
 /// One node, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

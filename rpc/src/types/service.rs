@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::registration::WriteReply;
-use super::request;
 use super::task::WorkloadIdentity;
+use super::{question, request};
 use crate::msgpack::Secret;
 
 /// A service of a group or task.
@@ -114,32 +114,18 @@ request!(
     idempotent
 );
 
-/// Asks for the instances of a service.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct ServiceRegistrationGetService {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    /// As `3|KEY`: so many instances, the same ones for the same key. All if empty.
-    pub choose: String,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-    pub service_name: String,
-}
-
-request!(
+question!(
+    /// Asks for the instances of a service.
     ServiceRegistrationGetService,
     "ServiceRegistration.GetService",
     ServiceInstances,
-    idempotent
+    after_auth_token {
+        /// As `3|KEY`: so many instances, the same ones for the same key. All if empty.
+        pub choose: String,
+    },
+    last {
+        pub service_name: String,
+    }
 );
 
 /// The instances of a service.
@@ -153,29 +139,11 @@ pub struct ServiceInstances {
     pub services: Vec<ServiceRegistration>,
 }
 
-/// Asks for the names of the services of a namespace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct ServiceRegistrationList {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(
+question!(
+    /// Asks for the names of the services of a namespace.
     ServiceRegistrationList,
     "ServiceRegistration.List",
-    ListedServices,
-    idempotent
+    ListedServices
 );
 
 /// The services of some namespaces.

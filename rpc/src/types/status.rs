@@ -5,32 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::msgpack::{Raw, Secret};
-
-macro_rules! question {
-    ($(#[doc = $words:literal])* $name:ident, $method:literal, $reply:ty) => {
-        $(#[doc = $words])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "PascalCase", default)]
-        pub struct $name {
-            pub allow_stale: bool,
-            pub auth_token: Secret,
-            pub filter: String,
-            pub forwarded: bool,
-            pub max_query_time: i64,
-            pub min_query_index: u64,
-            pub namespace: String,
-            pub next_token: String,
-            pub per_page: i32,
-            pub prefix: String,
-            pub region: String,
-            pub reverse: bool,
-        }
-
-        request!($name, $method, $reply, idempotent);
-    };
-}
+use super::question;
+use crate::msgpack::Raw;
 
 question!(
     /// Who leads: its address for calls, as `10.0.0.1:4647`. Needs no token.

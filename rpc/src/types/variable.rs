@@ -4,29 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
+use super::question;
 use crate::msgpack::Secret;
 
-/// Asks for one variable.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct VariablesRead {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub path: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(VariablesRead, "Variables.Read", OneVariable, idempotent);
+question!(
+    /// Asks for one variable.
+    VariablesRead,
+    "Variables.Read",
+    OneVariable,
+    after_next_token {
+        pub path: String,
+    }
+);
 
 /// One variable, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,25 +41,12 @@ pub struct Variable {
     pub path: String,
 }
 
-/// Asks for the variables whose paths begin with `prefix`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct VariablesList {
-    pub allow_stale: bool,
-    pub auth_token: Secret,
-    pub filter: String,
-    pub forwarded: bool,
-    pub max_query_time: i64,
-    pub min_query_index: u64,
-    pub namespace: String,
-    pub next_token: String,
-    pub per_page: i32,
-    pub prefix: String,
-    pub region: String,
-    pub reverse: bool,
-}
-
-request!(VariablesList, "Variables.List", ListedVariables, idempotent);
+question!(
+    /// Asks for the variables whose paths begin with `prefix`.
+    VariablesList,
+    "Variables.List",
+    ListedVariables
+);
 
 /// Variables without their items, in the order of their paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

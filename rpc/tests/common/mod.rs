@@ -4,8 +4,10 @@
 
 pub(crate) mod frames;
 pub(crate) mod handler;
+pub(crate) mod network;
 pub(crate) mod peer;
 pub(crate) mod server;
+pub(crate) mod session;
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +15,7 @@ use std::path::Path;
 /// A recording, by its name.
 pub(crate) fn recording(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/recorded")
+        .join("../rpc/tests/recorded")
         .join(name);
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

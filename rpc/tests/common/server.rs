@@ -1,5 +1,6 @@
 //! A model of a server: answers calls of nodes as it is told, and calls them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) enum Does {
     Nothing,
     /// It sends these bytes in place of an answer.
     Bytes(Vec<u8>),
+    /// It does this, when it knows what.
+    Later(Pin<Box<dyn Future<Output = Does> + Send>>),
 }
 
 impl Does {
@@ -69,13 +72,17 @@ where
         let call: CallHeader = stream.next().await?;
         let body = stream.bytes().await?;
         let (seq, service_method) = (call.seq, call.service_method);
-        let (error, body) = match does(&service_method, decode(&body).expect("a body")) {
+        let mut done = does(&service_method, decode(&body).expect("a body"));
+        while let Does::Later(later) = done {
+            done = later.await;
+        }
+        let (error, body) = match done {
             Does::Reply(after, body) => {
                 tokio::time::sleep(after).await;
                 (String::new(), body)
             }
             Does::Error(error) => (error.to_owned(), vec![0x80]),
-            Does::Nothing => std::future::pending().await,
+            Does::Nothing | Does::Later(_) => std::future::pending().await,
             Does::Bytes(bytes) => {
                 stream.send(&bytes).await;
                 continue;

@@ -483,6 +483,9 @@ pub struct DestroyArgs {
     /// Remove host volumes that lie in it too, with what jobs keep there
     #[arg(long)]
     pub volumes: bool,
+    /// The Docker engine of agents that did not note it with their containers: `unix:///PATH`
+    #[arg(long, value_name = "ENDPOINT")]
+    pub docker_endpoint: Option<String>,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AuditDto {
-    /// `process`, `cgroup`, `mount`, `directory` or `socket`.
+    /// `process`, `container`, `cgroup`, `network`, `mount`, `directory` or `socket`.
     pub kind: String,
-    /// A process's number, a group's name, a path.
+    /// A process's number, a group's or a container's name, a path.
     pub name: String,
-    /// What a process calls itself.
+    /// What a process calls itself, or of which image a container is.
     pub program: String,
     /// `agent`, `alloc`, `task`, `plugin`, `another agent`, `unknown` or `leaked`.
     pub owner: String,
@@ -28,6 +28,8 @@ pub struct AuditDto {
     pub launch_id: String,
     /// The data directory of another agent that made it, or that did and is gone.
     pub data_dir: String,
+    /// What else there is to say of it.
+    pub remark: String,
     /// What was done about it, if it was leaked and is not any more.
     pub done: String,
     /// Why it could not be removed.
@@ -49,6 +51,7 @@ pub(crate) fn audited(thing: &Thing, owner: Owner) -> AuditDto {
         kind: thing.kind.name().to_owned(),
         name: thing.name.clone(),
         program: thing.program.clone(),
+        remark: thing.remark.clone(),
         ..AuditDto::default()
     };
     if let NamedAfter::Launch(launch) = &thing.named_after {

@@ -297,7 +297,9 @@ impl MemoryStats {
             ("Kernel Usage", memory.kernel_usage),
             ("Kernel Max Usage", memory.kernel_max_usage),
         ];
-        let set = known.map(|(name, value)| (name, value.is_some()));
+        // For mapped files `nomad` has no column, and would show what follows below wrong names.
+        let shown = |name| name != "Mapped File";
+        let set = known.map(|(name, value)| (name, value.is_some() && shown(name)));
         let [
             rss,
             cache,

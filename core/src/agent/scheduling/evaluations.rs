@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, cx};
 use crate::ids::{EvalId, JobKey};
-use crate::local::KEPT_EVALS;
+use crate::local::{KEPT_EVALS, KEPT_PURGING_EVALS};
 use crate::model::eval::{EvalStatus, Evaluation, GroupChanges, Trigger};
 use crate::model::placement::PlacementFailure;
 use crate::scheduler::{Changes, Unplaced};
@@ -202,15 +202,41 @@ impl Agent {
         }
     }
 
-    pub(super) fn forget_evals_of(&mut self, key: &JobKey) {
+    /// Forgets the evaluations of a purged job, but for the one that its purge asked for: somebody may wait for it,
+    /// as the command line of Nomad does. That one goes with time, or when there are too many of them.
+    pub(super) fn forget_evals_of_purged(&mut self, now: Now, key: &JobKey) {
+        let purging = self.local.latest_eval(key);
+        let purging = purging.filter(|eval| outlives_its_job(eval));
+        let purging = purging.map(|eval| (eval.create_index, eval.id));
+        self.forget_evals_of(key, purging.map(|(_, id)| id));
+        let Some(purging) = purging else {
+            return;
+        };
+        self.local.purging_evals.insert(purging);
+        self.expect_garbage(now);
+        if self.local.purging_evals.len() > KEPT_PURGING_EVALS
+            && let Some((_, oldest)) = self.local.purging_evals.first().copied()
+        {
+            self.forget_eval(oldest);
+        }
+    }
+
+    /// Forgets the evaluations of a job, but for that one.
+    pub(super) fn forget_evals_of(&mut self, key: &JobKey, except: Option<EvalId>) {
         let of_job = self.local.latest_evals(key).map(|eval| eval.id);
         let waiting = self.local.follow_ups.get(key).into_iter().flatten();
         let all: Vec<EvalId> = of_job.chain(waiting.map(|(_, id)| *id)).collect();
-        all.into_iter().for_each(|id| self.forget_eval(id));
+        let all = all.into_iter().filter(|id| Some(*id) != except);
+        all.for_each(|id| self.forget_eval(id));
     }
 
     pub(in crate::agent) fn forget_eval(&mut self, id: EvalId) {
         self.local.remove_eval(id);
         self.shared.ledger.delete(Key::Eval(id));
     }
+}
+
+/// Whether an evaluation tells what became of a purge.
+fn outlives_its_job(eval: &Evaluation) -> bool {
+    eval.trigger == Trigger::JobDeregister && eval.status == EvalStatus::Complete
 }

@@ -205,6 +205,7 @@ impl Agent {
     /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
     pub(in crate::agent) fn forget_dead_job(&mut self, now: Now, key: &JobKey) {
         if self.stop_job(now, key, true) {
+            self.forget_evals_of(key, None);
             self.local.mark(key);
         }
     }
@@ -258,7 +259,7 @@ impl Agent {
         for slot in slots {
             cx(&self.config, &mut self.shared, now).save_disk(slot, None);
         }
-        self.forget_evals_of(key);
+        self.forget_evals_of_purged(now, key);
         let deployments = self.local.deployments.iter().filter(|(_, d)| d.job == *key);
         for id in deployments.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.forget_deployment(id);

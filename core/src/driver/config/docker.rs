@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fields;
+use super::{Fields, IO};
 use crate::driver::schema::{ConfigProblem, Field, Kind, Rule, Schema, validate_resolved};
 use crate::model::value::Value;
 use crate::time::Span;
@@ -74,6 +74,7 @@ pub const DOCKER: Schema = Schema {
         Field::optional("memory_hard_limit", Kind::Number).with(Rule::Range(0, 1 << 30)),
         Field::optional("pids_limit", Kind::Number).with(Rule::Range(0, 1 << 22)),
         Field::optional("oom_score_adj", Kind::Number).with(Rule::Range(0, 1000)),
+        Field::optional("io", Kind::Block(IO)),
         Field::optional("ulimit", Kind::MapOfString).with(Rule::Allowed),
         Field::optional("sysctl", Kind::MapOfString),
         // Logs.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fields;
+use super::{Fields, IO};
 use crate::driver::isolation::Sharing;
 use crate::driver::schema::{ConfigProblem, Field, Kind, Rule, Schema, validate_resolved};
 use crate::model::value::Value;
@@ -23,6 +23,7 @@ pub const EXEC: Schema = Schema {
         Field::optional("cap_add", Kind::ListOfString).with(Rule::Capabilities),
         Field::optional("cap_drop", Kind::ListOfString).with(Rule::Capabilities),
         Field::optional("cpu_hard_limit", Kind::Bool),
+        Field::optional("io", Kind::Block(IO)),
     ],
     exclusive: &[],
 };

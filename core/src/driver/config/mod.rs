@@ -2,6 +2,7 @@
 
 mod docker;
 mod exec;
+mod io;
 mod mock;
 mod raw_exec;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 
 pub use docker::{DOCKER, DockerConfig, DockerMount, MountKind, RegistryAuth, registry_auth};
 pub use exec::{EXEC, ExecConfig};
+pub use io::{BYTES as IO_BYTES, IO, IoLimits, REQUESTS as IO_REQUESTS};
 pub use mock::{MOCK, MockCommand, MockConfig, MockOutput};
 pub use raw_exec::{RAW_EXEC, RawExecConfig};
 

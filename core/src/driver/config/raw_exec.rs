@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fields;
+use super::{Fields, IO};
 use crate::driver::schema::{ConfigProblem, Field, Kind, Rule, Schema, validate_resolved};
 use crate::model::value::Value;
 
@@ -23,6 +23,7 @@ pub const RAW_EXEC: Schema = Schema {
         Field::optional("oom_score_adj", Kind::Number).with(Rule::Range(0, 1000)),
         Field::optional("denied_envvars", Kind::ListOfString),
         Field::optional("cpu_hard_limit", Kind::Bool),
+        Field::optional("io", Kind::Block(IO)),
     ],
     exclusive: &[("cgroup_v1_override", "cgroup_v2_override")],
 };

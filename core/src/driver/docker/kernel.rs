@@ -1,6 +1,6 @@
 //! What a job asks of the kernel for its container: namespaces of others, filters that are left out, settings.
 
-use super::{DockerPolicy, denied};
+use super::{DockerPolicy, denied, denied_beside};
 use crate::driver::config::DockerConfig;
 use crate::text::{glob_match, quote};
 
@@ -41,7 +41,9 @@ impl DockerPolicy {
             }
             let what = format!("the mode {}", quote(mode));
             let setting = format!("allowed_modes {{ {kind} }}");
-            return Err(denied(field, &what, &setting));
+            let allowed = self.allowed_modes.get(kind).into_iter().flatten();
+            let allowed = allowed.map(String::as_str);
+            return Err(denied_beside(field, &what, &setting, allowed));
         }
         Ok(())
     }

@@ -119,7 +119,13 @@ pub(super) fn logging(asked: &DockerConfig, allowed: &[String]) -> Result<(), St
     match &asked.logging {
         Some((driver, _)) if !allowed.contains(driver) => {
             let what = format!("the logging driver {}", quote(driver));
-            Err(super::denied("logging", &what, "allowed_logging_types"))
+            let allowed = allowed.iter().map(String::as_str);
+            Err(super::denied_beside(
+                "logging",
+                &what,
+                "allowed_logging_types",
+                allowed,
+            ))
         }
         Some(_) | None => Ok(()),
     }

@@ -136,7 +136,8 @@ impl DockerPolicy {
             && !self.allow_runtimes.contains(runtime)
         {
             let what = format!("the runtime {}", quote(runtime));
-            return Err(denied("runtime", &what, "allow_runtimes"));
+            let allowed = self.allow_runtimes.iter().map(String::as_str);
+            return Err(denied_beside("runtime", &what, "allow_runtimes", allowed));
         }
         let most = match self.pids_limit {
             0 => self.pids_limit_of_tasks,
@@ -167,30 +168,49 @@ impl DockerPolicy {
         ports: &[AssignedPort],
     ) -> Result<Container, String> {
         self.admit(asked)?;
-        let port = |label: &String| {
-            let port = ports.iter().find(|port| port.label == *label);
-            port.cloned().ok_or_else(|| {
-                let label = quote(label);
-                format!(
-                    "ports: the group's network has no port {label}; add port {label} {{ }} there"
-                )
-            })
-        };
+        let of_label = |label: &str| ports.iter().find(|port| port.label == label);
+        DockerPolicy::has_ports(asked, |label| of_label(label).is_some())?;
         Ok(Container {
             capabilities: self.capabilities(asked)?,
-            ports: asked.ports.iter().map(port).collect::<Result<_, _>>()?,
+            ports: (asked.ports.iter())
+                .filter_map(|label| of_label(label).cloned())
+                .collect(),
             cores: String::new(),
             pids_limit: match asked.pids_limit {
                 0 => self.pids_limit,
                 limit => limit,
             },
             pull_time: asked.image_pull_timeout.unwrap_or(self.image_pull_timeout),
+            ..self.devices_of(asked)
+        })
+    }
+
+    /// Which devices a container may have that is asked for like this; nothing else of it.
+    pub fn devices_of(&self, asked: &DockerConfig) -> Container {
+        Container {
             raw_devices: self.allow_privileged,
             allowed_devices: match asked.devices.is_empty() {
                 true => Vec::new(),
                 false => self.allow_devices.clone(),
             },
-        })
+            ..Container::default()
+        }
+    }
+
+    /// Whether there is every port of the group's network that a container asks for.
+    ///
+    /// # Errors
+    /// The first that is not there.
+    pub fn has_ports(asked: &DockerConfig, is_there: impl Fn(&str) -> bool) -> Result<(), String> {
+        match asked.ports.iter().find(|label| !is_there(label)) {
+            None => Ok(()),
+            Some(label) => {
+                let label = quote(label);
+                Err(format!(
+                    "ports: the group's network has no port {label}; add port {label} {{ }} there"
+                ))
+            }
+        }
     }
 
     /// Whether what is asked for goes together with a network of the group's own, which the container joins.
@@ -244,10 +264,11 @@ impl DockerPolicy {
             false => added,
         };
         if let Some(name) = added.without(self.allow_caps).names().next() {
-            return Err(denied(
+            return Err(denied_beside(
                 "cap_add",
                 &format!("the capability {name}"),
                 "allow_caps",
+                self.allow_caps.names(),
             ));
         }
         let usual = usual().and(Capabilities::named(["net_raw"]).unwrap_or_default());
@@ -302,6 +323,27 @@ fn is_inside(source: &str) -> bool {
 
 fn denied(field: &str, what: &str, setting: &str) -> String {
     format!("{field}: the agent does not allow {what} ({setting} of plugin \"docker\")")
+}
+
+/// The same, with what is allowed.
+fn denied_beside<'a>(
+    field: &str,
+    what: &str,
+    setting: &str,
+    allowed: impl IntoIterator<Item = &'a str>,
+) -> String {
+    let allowed = listed(allowed);
+    format!(
+        "{field}: the agent does not allow {what} ({setting} of plugin \"docker\"; allowed: {allowed})"
+    )
+}
+
+/// What is allowed, in words.
+pub(super) fn listed<'a>(allowed: impl IntoIterator<Item = &'a str>) -> String {
+    match allowed.into_iter().collect::<Vec<_>>().as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
 }
 
 /// Where a volume comes from, where it is inside, and how: the parts of `source:target` and `source:target:mode`.

@@ -3,14 +3,11 @@
 
 use super::TaskHook;
 use crate::cx::Cx;
-use crate::driver::config::{DockerConfig, schema_for};
-use crate::driver::isolation::DOCKER;
+use crate::driver::admission::admit;
+use crate::driver::config::schema_for;
 use crate::driver::schema;
 use crate::hooks::HookStart;
-use crate::interpolate::has_reference;
 use crate::model::event::EventType;
-use crate::model::task::Task;
-use crate::model::value::Value;
 use crate::op::Failure;
 use crate::task::runner::{Scope, TaskRunner};
 
@@ -23,8 +20,9 @@ impl TaskHook for Validate {
     }
 
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
-        let task = task.spec().task();
-        if let Err(why) = allowed(cx, task) {
+        let (group, task) = (task.spec().group(), task.spec().task());
+        // So nothing is fetched for a task that cannot start.
+        if let Err(why) = admit(&cx.config.exec, &cx.config.docker, group, task) {
             return HookStart::Failed(Failure::fatal(why));
         }
         let Some(schema) = schema_for(&task.driver) else {
@@ -40,27 +38,5 @@ impl TaskHook for Validate {
 
     fn failure_event(&self) -> Option<(EventType, &'static str)> {
         Some((EventType::FailedValidation, "validation_error"))
-    }
-}
-
-/// Whether a container may be as it is asked for, as far as that is known before its references are replaced: so
-/// nothing is fetched for a task that cannot start.
-fn allowed(cx: &Cx<'_>, task: &Task) -> Result<(), String> {
-    if task.driver != DOCKER || task.config.values().any(refers) {
-        return Ok(());
-    }
-    // What is no configuration at all is said of its schema.
-    let Ok(asked) = DockerConfig::decode(&task.config) else {
-        return Ok(());
-    };
-    cx.config.docker.admit(&asked)
-}
-
-fn refers(value: &Value) -> bool {
-    match value {
-        Value::String(text) => has_reference(text),
-        Value::List(items) => items.iter().any(refers),
-        Value::Map(map) => map.values().any(refers),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
     }
 }

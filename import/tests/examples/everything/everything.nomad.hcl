@@ -314,7 +314,8 @@ job "everything" {
         # Not carried over (line 26): platform: the engine takes the image for its own platform.
         # Not carried over (line 146): links: services know each other by their names in the network
         # of the engine.
-        # Not carried over (line 147): blkio_config: limits of reading and writing are not set.
+        # Not carried over (line 147): blkio_config: see io of the driver, which limits one disk and
+        # has no weights.
         # Not carried over (line 148): gpus: ask for it with a block `device "nvidia/gpu" {}` in
         # resources.
         # Not carried over (line 149): annotations: labels are carried over.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use bollard::models::{
     ContainerCreateBody, EndpointIpamConfig, EndpointSettings, HealthConfig, HostConfig,
     HostConfigCgroupnsModeEnum, HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap,
-    ResourcesUlimits,
+    ResourcesUlimits, ThrottleDevice,
 };
-use drover_core::driver::config::DockerConfig;
+use drover_core::driver::config::{DockerConfig, IoLimits};
 use drover_core::driver::docker::{Container, security_parts, ulimit};
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
@@ -19,12 +19,17 @@ use super::cores::{self, Cores};
 use super::files::Mounted;
 use super::records::Ours;
 use super::settings::DockerSettings;
+use super::taken::Taken;
+use crate::cgroup::Disk;
 
 /// The label with the launch, by which the engine's events are filtered. It proves nothing.
 pub(super) const LAUNCH_LABEL: &str = "drover.launch";
 
 /// The label with the word that only the agent knows.
 pub(super) const TOKEN_LABEL: &str = "drover.token";
+
+/// The label with the mark of the agent, for people who look at an engine of several. It proves nothing.
+pub(super) const AGENT_LABEL: &str = "drover.agent";
 
 /// The label that tools for Nomad look for.
 const ALLOC_LABEL: &str = "com.hashicorp.nomad.alloc_id";
@@ -67,11 +72,13 @@ pub(super) struct Making<'a> {
     pub(super) config: &'a TaskConfig,
     pub(super) container: &'a Container,
     /// The id of its image: names may mean another one by now.
-    pub(super) image: &'a str,
+    pub(super) image: &'a Taken,
     /// Which cores it may use.
     pub(super) cores: &'a Cores,
     /// The engine's runtime for containers that name none.
     pub(super) default_runtime: &'a str,
+    /// How fast it reads and writes which disk, if that is limited.
+    pub(super) io: Option<(Disk, IoLimits)>,
     /// Where it is started, if its group has a network of its own.
     pub(super) network_mode: Option<String>,
 }
@@ -95,7 +102,7 @@ impl Making<'_> {
         let (exposed, bindings) = self.ports();
         host.port_bindings = Some(bindings);
         Ok(ContainerCreateBody {
-            image: Some(self.image.to_owned()),
+            image: Some(self.image.id.clone()),
             cmd: some_list(command.collect()),
             entrypoint: some_list(asked.entrypoint.clone()),
             working_dir: asked.work_dir.clone(),
@@ -138,6 +145,10 @@ impl Making<'_> {
             cpu_quota: quota,
             cpu_period: period,
             cpuset_cpus: self.cores.set(),
+            blkio_device_read_bps: self.throttle(|it| it.read_bps),
+            blkio_device_write_bps: self.throttle(|it| it.write_bps),
+            blkio_device_read_iops: self.throttle(|it| it.read_iops),
+            blkio_device_write_iops: self.throttle(|it| it.write_iops),
             pids_limit: pids.and_then(|limit| i64::try_from(limit).ok()),
             privileged: Some(asked.privileged),
             // All are taken, and those that it has are given: whatever the engine gives by itself.
@@ -182,8 +193,18 @@ impl Making<'_> {
         })
     }
 
+    fn throttle(&self, limit: fn(&IoLimits) -> Option<u64>) -> Option<Vec<ThrottleDevice>> {
+        let (disk, limits) = self.io.as_ref()?;
+        let rate = limit(limits)?;
+        Some(vec![ThrottleDevice {
+            path: Some(disk.node.to_string_lossy().into_owned()),
+            rate: Some(i64::try_from(rate).unwrap_or(i64::MAX)),
+        }])
+    }
+
     fn labels(&self) -> HashMap<String, String> {
-        let mut labels: HashMap<String, String> = self.asked.labels.clone().into_iter().collect();
+        let mut labels = self.image.silenced();
+        labels.extend(self.asked.labels.clone());
         let env = |name: &str| self.config.env.get(name).cloned();
         let facts = [
             ("job_name", env("NOMAD_JOB_NAME")),
@@ -208,6 +229,7 @@ impl Making<'_> {
         labels.insert(ALLOC_LABEL.to_owned(), self.task.alloc.to_string());
         labels.insert(LAUNCH_LABEL.to_owned(), self.launch.to_string());
         labels.insert(TOKEN_LABEL.to_owned(), self.ours.token.clone());
+        labels.insert(AGENT_LABEL.to_owned(), self.settings.mark.clone());
         labels.insert(cores::LABEL.to_owned(), self.cores.label().to_owned());
         labels
     }

@@ -6,9 +6,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use bollard::models::DeviceMapping;
+use drover_core::driver::admission::container_of;
 use drover_core::driver::config::DockerConfig;
-use drover_core::driver::docker::Container;
-use drover_core::effect::TaskConfig;
+use drover_core::driver::docker::{Container, DockerPolicy};
+use drover_core::model::device::DeviceNode;
+use drover_core::model::task::Task;
 use drover_core::op::Failure;
 
 /// The most devices of one directory.
@@ -26,7 +28,7 @@ const MAX_DEPTH: usize = 8;
 /// The agent does not allow one, or it is none.
 pub(super) fn of(
     asked: &DockerConfig,
-    config: &TaskConfig,
+    reserved: &[DeviceNode],
     container: &Container,
 ) -> Result<Vec<DeviceMapping>, Failure> {
     let mut devices = Vec::new();
@@ -40,9 +42,25 @@ pub(super) fn of(
             devices.push(mapping(&path, &format!("{inside}{rest}"), permissions));
         }
     }
-    let reserved = config.reserved.nodes.iter();
+    let reserved = reserved.iter();
     devices.extend(reserved.map(|it| mapping(&it.host_path, &it.task_path, &it.permissions)));
     Ok(devices)
+}
+
+/// Whether a container may have the devices that its task names, as far as they are there: others may come, and are
+/// looked for when the task starts. Blocks.
+///
+/// # Errors
+/// The agent does not allow one, or it is none.
+pub fn admit_devices(policy: &DockerPolicy, task: &Task) -> Result<(), String> {
+    let Some(asked) = container_of(task) else {
+        return Ok(());
+    };
+    let container = policy.devices_of(&asked);
+    match of(&asked, &[], &container) {
+        Err(failure) if !failure.recoverable => Err(failure.message),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn mapping(host: &str, inside: &str, permissions: &str) -> DeviceMapping {
@@ -66,11 +84,11 @@ fn nodes(host: &str, container: &Container) -> Result<Vec<Node>, Failure> {
         |error: std::io::Error| Failure::recoverable(format!("devices: {host:?}: {error}"));
     let real = fs::canonicalize(host).map_err(unusable)?;
     let kind = fs::symlink_metadata(&real).map_err(unusable)?.file_type();
+    // Where to is nobody's business who may hand in jobs: the agent looks as root.
     if !real.starts_with("/dev/") || real == Path::new("/dev") {
         return Err(Failure::fatal(format!(
-            "devices: the agent does not allow {host:?}, which leads to {}, out of /dev \
-             (allow_privileged of plugin \"docker\")",
-            real.display()
+            "devices: the agent does not allow {host:?}, which leads out of /dev \
+             (allow_privileged of plugin \"docker\")"
         )));
     }
     if kind.is_dir() {
@@ -101,8 +119,9 @@ fn allowed(host: &str, real: &Path, container: &Container) -> Result<String, Fai
             false => format!(", by {host:?}"),
         };
         Failure::fatal(format!(
-            "devices: the agent does not allow {}{through} (allow_devices of plugin \"docker\")",
-            real.display()
+            "devices: the agent does not allow {}{through} (allow_devices of plugin \"docker\"; allowed: {})",
+            real.display(),
+            container.allowed_devices.join(", ")
         ))
     })
 }
@@ -129,7 +148,8 @@ impl<'a> Walk<'a> {
     fn all(mut self, real: &Path) -> Result<Vec<Node>, Failure> {
         self.directory(real, String::new(), 0)?;
         match self.found.is_empty() {
-            true => Err(Failure::fatal(format!(
+            // Some may come, as one that is named may.
+            true => Err(Failure::recoverable(format!(
                 "devices: there is no device in {:?}",
                 self.host
             ))),
@@ -215,7 +235,10 @@ mod tests {
         );
         // Out of /dev, and not by its text.
         let why = found("/dev/fd", &["/dev/*"]).unwrap_err();
-        assert!(why.contains("out of /dev"), "{why}");
+        assert!(
+            why.contains("out of /dev") && !why.contains("/proc"),
+            "{why}"
+        );
         assert!(found("/dev/there-is-no-such-device", &["/dev/*"]).is_err());
     }
 
@@ -228,5 +251,8 @@ mod tests {
         assert!(all.iter().any(|it| it == "/dev/pts/ptmx,/ptmx"), "{all:?}");
         // Files and directories, but no devices.
         assert!(found("/dev/shm", &["/dev/*"]).is_err());
+        // There may be some when the task starts.
+        let none = nodes("/dev/shm", &Container::default()).err().unwrap();
+        assert!(none.recoverable, "{}", none.message);
     }
 }

@@ -182,7 +182,7 @@ impl World {
     }
 
     /// Kills and removes the container that is ours, if there is one. How it ended.
-    async fn remove_of(
+    pub(super) async fn remove_of(
         &self,
         launch: LaunchId,
         ours: &super::records::Ours,
@@ -235,6 +235,16 @@ impl World {
             for image in images.unwrap_or_default() {
                 self.clone().collect_image(image);
             }
+        }
+        // Also where no task starts that would wait for it.
+        if let Ok(engine) = self.engine()
+            && let Err(failure) = self.images.loads.settle(&engine, &self.records).await
+        {
+            let error = failure.message;
+            tracing::warn!(
+                error,
+                "cannot see which tags an archive took; the next start does"
+            );
         }
         for launch in self.orphans() {
             match self.destroy_container(launch).await {

@@ -23,6 +23,9 @@ use super::wire;
 /// The least version that has all that is asked for.
 const LEAST: (usize, usize) = (1, 40);
 
+/// The first version of Docker whose filter keeps containers from the kernel's cryptography.
+const FILTERS_CRYPTOGRAPHY: (u32, u32, u32) = (29, 4, 3);
+
 /// How long an engine may take to say what it is.
 const HELLO: Duration = Duration::from_secs(10);
 
@@ -50,6 +53,10 @@ pub(super) struct About {
     /// The one of containers that name none.
     pub(super) default_runtime: String,
     pub(super) is_rootless: bool,
+    /// Whether it is Docker's; others have filters of their own.
+    is_docker: bool,
+    /// Where it keeps its data, on this machine.
+    pub(super) root: PathBuf,
 }
 
 impl Engine {
@@ -196,6 +203,20 @@ impl Engine {
 }
 
 impl About {
+    /// Whether containers of this engine reach the kernel's cryptography (`AF_ALG`), through which page caches of files
+    /// were written to that a container may only read: filters of earlier versions let them.
+    pub(super) fn reaches_cryptography(&self) -> bool {
+        let number = |part: &str| {
+            part.split(|it: char| !it.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        };
+        let mut parts = self.version.split('.').map(number);
+        let mut next = || parts.next().flatten().unwrap_or(0_u32);
+        self.is_docker && (next(), next(), next()) < FILTERS_CRYPTOGRAPHY
+    }
+
     /// The driver's condition while this engine answers.
     pub(super) fn info(&self) -> DriverInfo {
         let why = match (self.os.as_str(), self.is_rootless) {
@@ -243,12 +264,15 @@ fn about(version: SystemVersion, info: SystemInfo) -> About {
     let mut runtimes: Vec<String> = info.runtimes.unwrap_or_default().into_keys().collect();
     runtimes.sort();
     let options = info.security_options.unwrap_or_default();
+    let components = version.components.unwrap_or_default();
     About {
+        is_docker: components.iter().any(|it| it.name == "Engine"),
         version: version.version.unwrap_or_default(),
         os: info.os_type.unwrap_or_default(),
         runtimes,
         default_runtime: info.default_runtime.unwrap_or_default(),
         is_rootless: options.iter().any(|it| it.contains("rootless")),
+        root: info.docker_root_dir.unwrap_or_default().into(),
     }
 }
 
@@ -269,6 +293,8 @@ pub fn socket_path(endpoint: &str) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
+    use bollard::models::SystemVersionComponents;
+
     use super::*;
 
     #[test]
@@ -291,6 +317,36 @@ mod tests {
         assert_eq!(of("1.99", "1.98"), None);
         assert_eq!(of("1.24", "1.12"), None);
         assert_eq!(of("x", ""), None);
+    }
+
+    #[test]
+    fn early_docker_lets_containers_reach_the_kernels_cryptography() {
+        let of = |name: &str, number: &str| {
+            let component = SystemVersionComponents {
+                name: name.to_owned(),
+                ..SystemVersionComponents::default()
+            };
+            let version = SystemVersion {
+                version: Some(number.to_owned()),
+                components: Some(vec![component]),
+                ..SystemVersion::default()
+            };
+            about(version, SystemInfo::default()).reaches_cryptography()
+        };
+        for early in [
+            "20.10.24+dfsg1",
+            "28.2.2",
+            "29.4.2",
+            "29.4.2-rc.1",
+            "29.4",
+            "",
+        ] {
+            assert!(of("Engine", early), "{early}");
+        }
+        for later in ["29.4.3", "29.5.0", "30.0.0-beta"] {
+            assert!(!of("Engine", later), "{later}");
+        }
+        assert!(!of("Podman Engine", "5.0.0"));
     }
 
     #[test]

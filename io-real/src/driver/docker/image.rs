@@ -20,7 +20,9 @@ use super::engine::{Engine, SOON};
 use super::load::{self, Loads, Present};
 use super::progress::Progress;
 use super::records::Records;
+use super::room::Room;
 use super::settings::Credentials;
+use super::taken::Taken;
 use super::trouble::Trouble;
 
 /// How often people hear how a download goes.
@@ -117,6 +119,8 @@ pub(super) struct Need<'a> {
     pub(super) credentials: Credentials,
     pub(super) limit: Duration,
     pub(super) silence: Duration,
+    /// The most bytes that it may be.
+    pub(super) most: Option<u64>,
 }
 
 impl Images {
@@ -258,11 +262,12 @@ impl Images {
             return running;
         }
         let (sender, news) = watch::channel(News::Going(String::new()));
-        let (engine, credentials, silence) =
-            (engine.clone(), need.credentials.clone(), need.silence);
+        let (engine, credentials) = (engine.clone(), need.credentials.clone());
+        let (silence, most) = (need.silence, need.most);
         let reference = need.reference.to_owned();
         let work = tokio::spawn(async move {
-            let done = pull(&engine, &reference, credentials, silence, &sender).await;
+            let limits = (silence, most);
+            let done = pull(&engine, &reference, credentials, limits, &sender).await;
             sender.send_replace(News::Done(done));
         });
         let pull = Arc::new(Pull {
@@ -273,20 +278,23 @@ impl Images {
         pull
     }
 
-    /// Notes that a launch uses an image. False if that was removed meanwhile, because nobody did.
+    /// Notes that a launch uses an image, which is no larger than that. None if it was removed meanwhile, because
+    /// nobody did.
     pub(super) async fn take(
         &self,
         engine: &Engine,
         image: &str,
         launch: LaunchId,
-    ) -> Result<bool, Trouble> {
+        most: Option<u64>,
+    ) -> Result<Option<Taken>, Trouble> {
         let _shared = self.collecting.read().await;
-        match id_of(engine, image).await {
-            Ok(_) => {
+        match Taken::of(engine, image).await {
+            Ok(taken) => {
+                Room::of(engine, most).admit_size(taken.size)?;
                 self.used(image, launch);
-                Ok(true)
+                Ok(Some(taken))
             }
-            Err(Trouble::Unknown(_)) => Ok(false),
+            Err(Trouble::Unknown(_)) => Ok(None),
             Err(trouble) => Err(trouble),
         }
     }
@@ -374,7 +382,7 @@ async fn pull(
     engine: &Engine,
     reference: &str,
     credentials: Credentials,
-    silence: Duration,
+    (silence, most): (Duration, Option<u64>),
     news: &watch::Sender<News>,
 ) -> Result<Option<String>, Trouble> {
     let options = CreateImageOptionsBuilder::new()
@@ -406,6 +414,7 @@ async fn pull(
             digest = Some(said.trim().to_owned());
         }
         progress.note(&answer);
+        Room::of(engine, most).admit(progress.bytes())?;
         news.send_replace(News::Going(progress.to_string()));
     }
 }
@@ -467,15 +476,16 @@ mod tests {
         let collected = collect();
         begun.recv().await.unwrap();
         // A start that found the image before is not told that it is there.
-        let mut taken = pin!(images.take(&engine, &id, LaunchId(1)));
+        let mut taken = pin!(images.take(&engine, &id, LaunchId(1), None));
         assert!(taken.as_mut().now_or_never().is_none());
         go.send(()).unwrap();
-        assert_eq!(taken.await, Ok(false));
+        assert_eq!(taken.await, Ok(None));
         collected.await.unwrap();
         // It is there again, and used: it stays.
         is_there.store(true, Ordering::SeqCst);
         records.add_image(&id).unwrap();
-        assert_eq!(images.take(&engine, &id, LaunchId(1)).await, Ok(true));
+        let taken = images.take(&engine, &id, LaunchId(1), None).await;
+        assert!(taken.unwrap().is_some());
         collect().await.unwrap();
         assert!(is_there.load(Ordering::SeqCst) && records.has_image(&id).unwrap());
         assert_eq!(images.released(LaunchId(1)), Some(id.clone()));
@@ -506,6 +516,7 @@ mod tests {
                 credentials: None,
                 limit: SOON,
                 silence: SOON,
+                most: None,
             };
             images.fetch(&engine, &records, need, |_| {})
         };

@@ -24,12 +24,13 @@ use super::World;
 use super::engine::Engine;
 use super::files::bind;
 use super::records::Ours;
+use super::taken::Taken;
 use super::trouble::Trouble;
 use crate::network::JoinPipe;
 
 /// The label with the word that only the agent knows. It is not that of tasks' containers, for which nobody shall
 /// take it.
-const TOKEN_LABEL: &str = "drover.network";
+pub(super) const TOKEN_LABEL: &str = "drover.network";
 
 /// What the shim is called with to do this.
 const ARGUMENT: &str = "join-network";
@@ -63,7 +64,7 @@ impl World {
         engine: &Engine,
         (alloc, launch): (AllocId, LaunchId),
         ours: &Ours,
-        image: &str,
+        image: &Taken,
         network: Option<&TaskNetwork>,
     ) -> Result<Option<Joined>, Failure> {
         let Some(network) = network.filter(|network| network.own) else {
@@ -118,7 +119,7 @@ impl World {
     fn joining(
         &self,
         ours: &Ours,
-        image: &str,
+        image: &Taken,
         network: &TaskNetwork,
         pipe: &JoinPipe,
     ) -> ContainerCreateBody {
@@ -126,14 +127,16 @@ impl World {
             bind(&from.to_string_lossy(), to, readonly, None)
         };
         let options = ["no-new-privileges", "label=disable"];
+        let mut labels = image.silenced();
+        labels.insert(TOKEN_LABEL.to_owned(), ours.token.clone());
         ContainerCreateBody {
-            image: Some(image.to_owned()),
+            image: Some(image.id.clone()),
             entrypoint: Some(vec!["/.drover/join".to_owned()]),
             cmd: Some(vec![ARGUMENT.to_owned()]),
             user: Some("0:0".to_owned()),
             // The task's container gets its name, too.
             hostname: Some(network.hostname.clone()).filter(|name| !name.is_empty()),
-            labels: Some([(TOKEN_LABEL.to_owned(), ours.token.clone())].into()),
+            labels: Some(labels),
             healthcheck: Some(HealthConfig {
                 test: Some(vec!["NONE".to_owned()]),
                 ..HealthConfig::default()

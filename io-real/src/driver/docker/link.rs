@@ -1,9 +1,10 @@
 //! The link to the engine: it is looked for, watched, and looked for again.
 //!
 //! One stream of the engine's events says when containers of ours end, and its end says when the engine does. Nothing
-//! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone, or that
-//! somebody waits for, is looked for at once, and then ever less often.
+//! is asked while it is open. A machine without an engine costs a look each [`RARELY`]; an engine that is gone, that
+//! somebody waits for, or whose socket comes ([`super::arrival`]) is looked for at once, and then ever less often.
 
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use drover_core::input::{DriverFingerprint, DriverHealth};
 use drover_core::model::node::DriverInfo;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::World;
+use super::arrival::Arrival;
 use super::create::LAUNCH_LABEL;
 use super::engine::{About, Engine};
 use super::lines::{Line, Lines};
@@ -92,15 +94,20 @@ pub(super) async fn next(link: &mut watch::Receiver<Link>) -> Option<Engine> {
 /// Looks for the engine for as long as its driver is there.
 pub(super) async fn keep(world: Weak<World>) {
     let mut pause = PAUSES.0;
+    // Until when an engine is expected whose socket came: it may not be listened to yet.
+    let mut expected = Instant::now();
     loop {
         let Some(strong) = world.upgrade() else {
             return;
         };
-        let socket = strong.socket.clone();
+        let (socket, wanted) = (strong.socket.clone(), strong.wanted.clone());
         let since = seconds() - OVERLAP;
-        let connected = Engine::connect(&socket).await;
-        let longest = match connected {
+        // Before the look: so what it misses is seen to come.
+        let arrival = Arrival::of(&socket);
+        let (arrival, longest) = match Engine::connect(&socket).await {
             Ok(engine) => {
+                // Nobody reads what it sees for as long as the engine is there.
+                drop(arrival);
                 strong.engine_is_up(engine.clone());
                 drop(strong);
                 let begun = Instant::now();
@@ -112,25 +119,36 @@ pub(super) async fn keep(world: Weak<World>) {
                     return;
                 };
                 strong.engine_is_down(why);
-                PAUSES.1
+                (Arrival::of(&socket), PAUSES.1)
             }
             Err(trouble) => {
                 strong.engine_is_down(trouble.message().to_owned());
-                if strong.is_missed() { PAUSES.1 } else { RARELY }
+                let is_missed = strong.is_missed() || Instant::now() < expected;
+                drop(strong);
+                (arrival, if is_missed { PAUSES.1 } else { RARELY })
             }
-        };
-        let Some(strong) = world.upgrade() else {
-            return;
         };
         pause = match longest == RARELY {
             true => RARELY,
             false => pause.min(longest),
         };
-        // Whoever needs it now does not wait.
-        let wanted = strong.wanted.clone();
-        drop(strong);
-        let _ = timeout(pause, wanted.notified()).await;
-        pause = pause.saturating_mul(2).min(longest);
+        tokio::select! {
+            // Whoever needs it now does not wait.
+            () = wanted.notified() => pause = PAUSES.0,
+            () = comes(arrival) => {
+                expected = Instant::now() + RARELY;
+                pause = PAUSES.0;
+            }
+            () = sleep(pause) => pause = pause.saturating_mul(2).min(longest),
+        }
+    }
+}
+
+/// Waits until the engine's socket comes; for ever where that cannot be seen.
+async fn comes(arrival: io::Result<Arrival>) {
+    match arrival {
+        Ok(arrival) => arrival.comes().await,
+        Err(_) => std::future::pending().await,
     }
 }
 
@@ -184,6 +202,12 @@ impl World {
             version = engine.about().version,
             "the docker engine answers"
         );
+        if engine.about().reaches_cryptography() {
+            tracing::warn!(
+                "containers of this engine may use sockets of the kernel's cryptography (AF_ALG), which Docker forbids \
+                 from 29.4.3 on: update it, or keep the kernel from loading af_alg"
+            );
+        }
         self.link.send_replace(Link::Up(engine));
         self.report();
         // What ended meanwhile, and what is nobody's.
@@ -246,7 +270,11 @@ impl World {
             ("driver.docker.runtimes", about.runtimes.join(",")),
         ];
         let own = own.map(|(key, value)| (key.to_owned(), value));
+        let warned = about.reaches_cryptography().then(|| {
+            let key = "driver.docker.kernel_cryptography".to_owned();
+            (key, "allowed".to_owned())
+        });
         let allowed = self.settings.attributes.iter().cloned();
-        own.into_iter().chain(allowed).collect()
+        own.into_iter().chain(warned).chain(allowed).collect()
     }
 }

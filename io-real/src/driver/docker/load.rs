@@ -11,30 +11,33 @@
 //! only then: an archive that takes long is a matter of its own task.
 
 mod images;
+mod measure;
+mod mentions;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bollard::query_parameters::{ImportImageOptions, TagImageOptionsBuilder};
 use bytes::Bytes;
 use drover_core::op::Failure;
 use futures::{Stream, StreamExt};
-use tokio::io::AsyncReadExt;
-use tokio::sync::{Mutex, OnceCell, oneshot, watch};
+use tokio::sync::{Mutex, OnceCell, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use self::images::{Images, inspect, is_content};
 pub(super) use self::images::{Present, familiar};
+pub(super) use self::measure::Limit;
+use self::measure::Part;
 use super::engine::{Engine, SOON};
 use super::records::Records;
 use super::trouble::Trouble;
 
-/// How much of an archive is read at a time.
-const CHUNK: usize = 64 * 1024;
+/// How many pieces of an archive wait for the engine.
+const PIECES: usize = 4;
 
 /// How long an engine may take for an archive that it has as a whole. It cannot be stopped any more.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -134,13 +137,13 @@ impl Loads {
     /// Gives the engine an archive with images. The id of the wanted one.
     ///
     /// # Errors
-    /// It is no archive, it has no such image, or it takes too long.
+    /// It is no archive, it becomes too large, it has no such image, or it takes too long.
     pub(super) async fn load(
         self: &Arc<Self>,
         engine: &Engine,
         records: &Records,
         reference: &str,
-        archive: File,
+        (archive, most): (File, Limit),
         limit: Duration,
     ) -> Result<String, Failure> {
         let until = Instant::now() + limit;
@@ -154,7 +157,7 @@ impl Loads {
         let (loads, engine, records) = (self.clone(), engine.clone(), records.clone());
         let reference = reference.to_owned();
         tokio::spawn(async move {
-            let source = Source::new(archive, is_wanted);
+            let source = Source::new(archive, most, is_wanted);
             let loaded = loads.bring(&engine, &records, &reference, source).await;
             drop(turn);
             // Nobody may wait any more.
@@ -256,34 +259,44 @@ fn forget_noted(records: &Records) {
 
 /// An archive that is read as long as somebody wants it.
 struct Source {
-    archive: tokio::fs::File,
+    archive: File,
+    most: Limit,
     is_wanted: watch::Receiver<()>,
     /// Whether all of it was read.
     is_read: Arc<AtomicBool>,
+    /// Why the engine does not get all of it, if it does not.
+    broke: Arc<OnceLock<String>>,
 }
 
 impl Source {
-    fn new(archive: File, is_wanted: watch::Receiver<()>) -> Source {
+    fn new(archive: File, most: Limit, is_wanted: watch::Receiver<()>) -> Source {
         Source {
-            archive: tokio::fs::File::from_std(archive),
+            archive,
+            most,
             is_wanted,
             is_read: Arc::default(),
+            broke: Arc::default(),
         }
     }
 
     fn chunks(self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        futures::stream::unfold(self, |mut source| async move {
-            let mut chunk = vec![0; CHUNK];
-            match source.archive.read(&mut chunk).await {
-                Ok(0) => {
-                    source.is_read.store(true, Ordering::Relaxed);
+        let (into, pieces) = mpsc::channel(PIECES);
+        let (archive, most) = (self.archive, self.most);
+        tokio::task::spawn_blocking(move || measure::pass_on(archive, &most, &into));
+        let rest = (pieces, self.is_read, self.broke);
+        futures::stream::unfold(Some(rest), |rest| async move {
+            let (mut pieces, is_read, broke) = rest?;
+            let lost = || io::Error::other("it was not read to its end: the agent failed");
+            match pieces.recv().await.unwrap_or_else(|| Err(lost())) {
+                Ok(Part::Piece(piece)) => Some((Ok(piece), Some((pieces, is_read, broke)))),
+                Ok(Part::End) => {
+                    is_read.store(true, Ordering::Relaxed);
                     None
                 }
-                Ok(read) => {
-                    chunk.truncate(read);
-                    Some((Ok(Bytes::from(chunk)), source))
+                Err(error) => {
+                    let _ = broke.set(error.to_string());
+                    Some((Err(error), None))
                 }
-                Err(error) => Some((Err(error), source)),
             }
         })
     }
@@ -291,6 +304,20 @@ impl Source {
 
 /// Gives an archive to the engine. `named` are the tags that it says it gave, also if it fails then.
 async fn feed(
+    engine: &Engine,
+    source: Source,
+    named: &mut BTreeSet<String>,
+) -> Result<(), Trouble> {
+    let broke = source.broke.clone();
+    let fed = feed_all(engine, source, named).await;
+    // What the engine says of an archive without its end is not why it has none.
+    match broke.get() {
+        Some(why) => Err(Trouble::Refused(why.clone())),
+        None => fed,
+    }
+}
+
+async fn feed_all(
     engine: &Engine,
     source: Source,
     named: &mut BTreeSet<String>,

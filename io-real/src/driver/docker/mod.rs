@@ -12,6 +12,7 @@
 //! One connection hears of all ends ([`link`]), one for each container carries its output ([`logs`]); there is no
 //! process and no thread for either. Nothing is asked again and again.
 
+mod arrival;
 mod bounded;
 mod containers;
 mod cores;
@@ -31,6 +32,7 @@ mod frames;
 mod health;
 mod helper;
 mod image;
+mod inventory;
 mod join;
 mod lines;
 mod link;
@@ -40,13 +42,16 @@ mod network;
 mod pins;
 mod processes;
 mod progress;
+mod proof;
 mod records;
 mod recover;
+mod room;
 mod sessions;
 mod settings;
 mod sink;
 mod start;
 mod starting;
+mod taken;
 mod trouble;
 mod usage;
 mod wire;
@@ -68,10 +73,11 @@ use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 
 pub use self::credentials::CredentialSource;
+pub use self::devices::admit_devices;
 pub use self::engine::socket_path;
+pub use self::inventory::{FoundContainer, FoundContainers, Inventory};
 pub use self::pins::Pins;
 pub use self::records::Records;
-pub(crate) use self::records::unfinished;
 pub use self::settings::DockerSettings;
 
 use self::containers::Containers;
@@ -188,6 +194,11 @@ impl Docker {
                 Ok(0)
             }
         }
+    }
+
+    /// What looks for its containers, for who looks at this host.
+    pub fn inventory(&self) -> Inventory {
+        Inventory::new(&self.world.settings, &self.world.records)
     }
 
     /// Begins to look for the engine, if nobody did.

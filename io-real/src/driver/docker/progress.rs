@@ -22,6 +22,14 @@ struct Layer {
 }
 
 impl Progress {
+    /// How many bytes come over the wire, as far as that is known.
+    pub(super) fn bytes(&self) -> u64 {
+        let layers = self.layers.values();
+        layers.fold(0, |sum, layer| {
+            sum.saturating_add(layer.whole.max(layer.here))
+        })
+    }
+
     /// Takes what the engine says.
     pub(super) fn note(&mut self, info: &CreateImageInfo) {
         let Some(id) = info.id.as_ref().filter(|id| id.len() <= 64) else {

@@ -1,13 +1,15 @@
 //! What is remembered of containers: one small file for each launch.
 //!
 //! It is written before the container is made, with a word that nobody can guess, which the container bears as a
-//! label. So what a start that was interrupted left behind is found, and nothing else is ever taken for it: names
-//! and labels can be copied from images and by people, that word cannot.
+//! label. So what a start that was interrupted left behind is found. Nobody guesses that word, but an image that is
+//! made of the container brings it along; so also the container's id is remembered as soon as there is one, and until
+//! then its name, which no other has at the same time ([`super::proof`]).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drover_core::ids::LaunchId;
@@ -57,9 +59,16 @@ pub(super) struct Ours {
     pub(super) name: String,
     /// The value of its label.
     pub(super) token: String,
+    /// The socket of its engine; empty in records of earlier agents.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub(super) engine: PathBuf,
     /// How its network is told of.
     #[serde(default, skip_serializing_if = "Shown::is_usual")]
     pub(super) network: Shown,
+    /// Its id, which is empty until it is made, and remembered before it is started; none in records of earlier
+    /// agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) container: Option<String>,
 }
 
 /// What a job says of a container's network that the engine does not know.
@@ -70,6 +79,10 @@ pub(super) struct Shown {
     pub(super) prefers_v6: bool,
     /// What its ports are inside, by their labels.
     pub(super) ports: BTreeMap<String, u16>,
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
 }
 
 impl Shown {
@@ -118,16 +131,30 @@ impl Records {
         launch: LaunchId,
         name: String,
         mut network: Shown,
+        engine: &Path,
     ) -> io::Result<Ours> {
         let token = format!("{:032x}", facts::random());
         network.ports = network.ports.into_iter().take(MAX_PORTS).collect();
         let ours = Ours {
             name,
             token,
+            engine: engine.to_owned(),
             network,
+            container: Some(String::new()),
         };
         self.write(launch, &Record::Asked(ours.clone()))?;
         Ok(ours)
+    }
+
+    /// Remembers which container was made for a launch: that goes before its start.
+    pub(super) fn made(&self, launch: LaunchId, id: String) -> io::Result<()> {
+        match self.read(launch)? {
+            Some(Record::Asked(mut ours)) => {
+                ours.container = Some(id);
+                self.write(launch, &Record::Asked(ours))
+            }
+            Some(Record::Ended(..)) | None => Ok(()),
+        }
     }
 
     /// Remembers how a launch ended.
@@ -265,17 +292,6 @@ impl Records {
     }
 }
 
-/// The launches of which there is a record in `dir`, and that are not known to have ended.
-///
-/// # Errors
-/// The directory cannot be read.
-pub(crate) fn unfinished(dir: OwnedFd) -> io::Result<Vec<String>> {
-    let records = Records::new(dir)?;
-    let mut launches = records.launches()?;
-    launches.retain(|launch| !matches!(records.read(*launch), Ok(Some(Record::Ended(..)))));
-    Ok(launches.iter().map(ToString::to_string).collect())
-}
-
 /// The file of an image.
 fn image(id: &str) -> io::Result<String> {
     let digest = id.strip_prefix("sha256:").unwrap_or(id);
@@ -318,8 +334,16 @@ mod tests {
             prefers_v6: true,
             ports: [("http".to_owned(), 80)].into(),
         };
-        let ours = records.begin(launch, "web-1".to_owned(), network);
-        let ours = ours.unwrap();
+        let ours = records.begin(
+            launch,
+            "web-1".to_owned(),
+            network,
+            Path::new("/run/docker.sock"),
+        );
+        let mut ours = ours.unwrap();
+        assert_eq!(ours.container.as_deref(), Some(""));
+        records.made(launch, "0f0f".to_owned()).unwrap();
+        ours.container = Some("0f0f".to_owned());
         assert_eq!(
             records.read(launch).unwrap(),
             Some(Record::Asked(ours.clone()))
@@ -374,22 +398,24 @@ mod tests {
             name: name.clone(),
             token: token.clone(),
         });
-        let later = |network: Shown| {
+        let later = |network: Shown, engine: &str| {
             let (name, token) = (name.clone(), token.clone());
             Record::Asked(Ours {
                 name,
                 token,
+                engine: engine.into(),
                 network,
+                container: None,
             })
         };
         let bytes = rmp_serde::to_vec_named(&earlier).unwrap();
         let read: Record = rmp_serde::from_slice(&bytes).unwrap();
-        assert_eq!(read, later(Shown::default()));
+        assert_eq!(read, later(Shown::default(), ""));
         let network = Shown {
             prefers_v6: true,
             ports: [("http".to_owned(), 80)].into(),
         };
-        let bytes = rmp_serde::to_vec_named(&later(network)).unwrap();
+        let bytes = rmp_serde::to_vec_named(&later(network, "/run/docker.sock")).unwrap();
         let read: Earlier = rmp_serde::from_slice(&bytes).unwrap();
         assert_eq!(read, earlier);
     }

@@ -15,6 +15,7 @@ use drover_core::op::{Failure, Op};
 use tokio::time::sleep;
 
 use super::engine::Engine;
+use super::proof::Claimed;
 use super::records::{Ours, Record};
 use super::starting::Start;
 use super::trouble::Trouble;
@@ -77,14 +78,16 @@ impl World {
         let found = self.find_when_it_answers(launch, &ours).await;
         let found = found.map_err(|trouble| trouble.failure("the container"))?;
         let Some((id, found)) = found else {
+            if ours.container.as_deref() == Some("") {
+                return Ok((self.never_started(launch, &ours).await?, None));
+            }
             return Ok((Found::Gone("its container is not there".to_owned()), None));
         };
+        if exit::never_ran(&found) {
+            return Ok((self.never_started(launch, &ours).await?, None));
+        }
         if let Some(image) = &found.image {
             self.images.used(image, launch);
-        }
-        if exit::never_ran(&found) {
-            let why = "the agent died while it was being started";
-            return Ok((Found::Gone(why.to_owned()), None));
         }
         let has_terminal = found
             .config
@@ -109,6 +112,19 @@ impl World {
         Ok((Found::Running, network))
     }
 
+    /// Clears away what a start left that was interrupted before the container ran.
+    async fn never_started(&self, launch: LaunchId, ours: &Ours) -> Result<Found, Failure> {
+        if self.remove_of(launch, ours).await?.is_some() {
+            let why = "the agent died while it was being started";
+            return Ok(Found::Gone(why.to_owned()));
+        }
+        self.held.never(launch);
+        self.give_cores_back(launch).await;
+        // An engine may still be making it that was asked to before. So its record stays until the next engine.
+        self.orphans_mut().insert(launch);
+        Ok(Found::NeverStarted)
+    }
+
     /// The container of a launch, as soon as there is an engine that can say.
     async fn find_when_it_answers(
         &self,
@@ -131,8 +147,8 @@ impl World {
         }
     }
 
-    /// The container of a launch, and nobody else's: it has the name that was remembered, or at least the launch's
-    /// label, and in any case the word that only we know.
+    /// The container of a launch, and nobody else's ([`super::proof`]): it has the name that was remembered, or at
+    /// least the launch's label.
     pub(super) async fn find(
         &self,
         engine: &Engine,
@@ -164,6 +180,14 @@ impl World {
 }
 
 fn is_ours(found: &ContainerInspectResponse, ours: &Ours) -> bool {
-    let labels = found.config.as_ref().and_then(|it| it.labels.as_ref());
-    labels.and_then(|labels| labels.get(create::TOKEN_LABEL)) == Some(&ours.token)
+    let claimed = Claimed {
+        id: found.id.as_deref().unwrap_or_default(),
+        name: found.name.as_deref().unwrap_or_default(),
+        labels: found.config.as_ref().and_then(|it| it.labels.as_ref()),
+    };
+    claimed.is_task_of(ours)
 }
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

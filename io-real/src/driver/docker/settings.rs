@@ -13,6 +13,8 @@ use super::credentials::CredentialSource;
 pub struct DockerSettings {
     /// The engine's socket.
     pub socket: PathBuf,
+    /// Who makes the containers: the mark of the agent's data directory.
+    pub mark: String,
     /// The engine's logging driver for tasks that name none, and its options.
     pub logging: (String, BTreeMap<String, String>),
     /// Whether what tasks write stays with the engine.
@@ -29,6 +31,8 @@ pub struct DockerSettings {
     pub selinux_label: String,
     /// The runtime for tasks with GPUs of NVIDIA.
     pub nvidia_runtime: String,
+    /// The most bytes of an image; none for what fits on the engine's disk.
+    pub image_max_size: Option<u64>,
     /// How long a download may make no progress.
     pub pull_activity_timeout: Duration,
     /// The most processes and threads of a task that says nothing else; none for no limit.
@@ -47,6 +51,7 @@ impl Default for DockerSettings {
         let logging = logging.map(|(key, value)| (key.to_owned(), value.to_owned()));
         DockerSettings {
             socket: "/var/run/docker.sock".into(),
+            mark: String::new(),
             logging: ("json-file".to_owned(), logging.into()),
             disable_log_collection: false,
             collect_images: true,
@@ -55,6 +60,7 @@ impl Default for DockerSettings {
             extra_labels: Vec::new(),
             selinux_label: String::new(),
             nvidia_runtime: "nvidia".to_owned(),
+            image_max_size: None,
             pull_activity_timeout: Duration::from_secs(120),
             pids_limit: None,
             oom_score_adj: 0,

@@ -1,11 +1,12 @@
 //! A container is made and started. That of an earlier agent is found by [`super::recover`].
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::models::ContainerInspectResponse;
-use drover_core::driver::config::DockerConfig;
+use drover_core::driver::config::{DockerConfig, IoLimits};
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::DriverInput;
@@ -25,9 +26,13 @@ use super::image::{self, Need};
 use super::join::Joined;
 use super::logs::Output;
 use super::records::{Ours, Shown};
+use super::room::Room;
 use super::settings::Credentials;
 use super::starting::Start;
+use super::taken::Taken;
+use super::trouble::Trouble;
 use super::{World, credentials, devices, exit, link, network, usage};
+use crate::cgroup::Disk;
 use crate::driver::answer::Answer;
 
 /// How long a start waits for an engine that may just be coming up.
@@ -179,20 +184,25 @@ impl World {
         Ok((id, network, runs))
     }
 
-    /// Sees to it that the image is there, and stays as long as the launch may need it. Its id.
+    /// Sees to it that the image is there, and stays as long as the launch may need it.
     async fn image_in_use(
-        &self,
+        self: &Arc<Self>,
         engine: &Engine,
         task: &TaskKey,
         launch: LaunchId,
         asked: &Arc<DockerConfig>,
         config: &TaskConfig,
-    ) -> Result<String, Failure> {
+    ) -> Result<Taken, Failure> {
+        let most = self.settings.image_max_size;
         for _ in 0..IMAGE_TRIES {
             let image = self.image(engine, task, launch, asked, config).await?;
-            let taken = self.images.take(engine, &image, launch).await;
-            if taken.map_err(|trouble| trouble.failure("the image"))? {
-                return Ok(image);
+            let taken = self.images.take(engine, &image, launch, most).await;
+            if matches!(taken, Err(Trouble::Refused(_))) {
+                // Nobody will use it.
+                self.clone().collect_image(image);
+            }
+            if let Some(taken) = taken.map_err(|trouble| trouble.failure("the image"))? {
+                return Ok(taken);
             }
         }
         let image = &asked.image;
@@ -222,7 +232,11 @@ impl World {
                 .blocking(move || Ok(files::archive(&dirs, &task, &load)))
                 .await??;
             let (loads, records) = (&self.images.loads, &self.records);
-            return loads.load(engine, records, &reference, opened, limit).await;
+            let most = Room::of(engine, self.settings.image_max_size).of_archive();
+            let archive = (opened, most);
+            return loads
+                .load(engine, records, &reference, archive, limit)
+                .await;
         }
         let need = Need {
             reference: &reference,
@@ -230,6 +244,7 @@ impl World {
             credentials: self.credentials(asked).await?,
             limit,
             silence: self.settings.pull_activity_timeout,
+            most: self.settings.image_max_size,
         };
         let tell = |words| self.tell(task, launch, words);
         self.images.fetch(engine, &self.records, need, tell).await
@@ -275,8 +290,22 @@ impl World {
                 .map(|port| (port.label.clone(), create::inside(port)))
                 .collect(),
         };
-        self.blocking(move || records.begin(launch, name, network))
+        let socket = self.socket.clone();
+        self.blocking(move || records.begin(launch, name, network, &socket))
             .await
+    }
+
+    /// How fast a container reads and writes, if somebody limits that.
+    fn io_limits(&self, config: &TaskConfig) -> Result<Option<(Disk, IoLimits)>, Failure> {
+        let wanted = IoLimits::of(&config.config);
+        match &self.groups {
+            Some(groups) => groups.io_limits(wanted),
+            None if wanted.is_none() => Ok(None),
+            None => Err(io::Error::other(
+                "reading and writing cannot be limited without control groups; leave out `io`",
+            )),
+        }
+        .map_err(|error| Failure::fatal(error.to_string()))
     }
 
     /// Makes the container. Its id, and what must stay open until it runs.
@@ -284,7 +313,7 @@ impl World {
         self: &Arc<Self>,
         engine: &Engine,
         (task, launch): (&TaskKey, LaunchId),
-        (ours, image, cores): (&Ours, &str, Cores),
+        (ours, image, cores): (&Ours, &Taken, Cores),
         asked: &Arc<DockerConfig>,
         config: &Arc<TaskConfig>,
         joined: Option<&Joined>,
@@ -298,7 +327,7 @@ impl World {
             asked.clone(),
             config.clone(),
         );
-        let (image, default_runtime) = (image.to_owned(), engine.about().default_runtime.clone());
+        let (image, default_runtime) = (image.clone(), engine.about().default_runtime.clone());
         let made = self.blocking(move || {
             let made = || -> Result<_, Failure> {
                 let container = config.container.clone().unwrap_or_default();
@@ -311,7 +340,8 @@ impl World {
                     network: world.network_dir(&task, &asked, &config),
                 };
                 let mounted = Mounted::of(&dirs, &task, &asked, &config)?;
-                let devices = devices::of(&asked, &config, &container)?;
+                let devices = devices::of(&asked, &config.reserved.nodes, &container)?;
+                let io = world.io_limits(&config)?;
                 let making = Making {
                     settings: &world.settings,
                     task: &task,
@@ -323,6 +353,7 @@ impl World {
                     image: &image,
                     cores: &cores,
                     default_runtime: &default_runtime,
+                    io,
                     network_mode,
                 };
                 Ok((making.body(&mounted, devices)?, mounted))
@@ -332,6 +363,12 @@ impl World {
         let (body, mounted) = made.await??;
         let created = cores::create(engine, &ours.name, body, shares).await;
         let id = created.map_err(|trouble| trouble.failure("cannot create the container"))?;
+        let (records, made) = (self.records.clone(), id.clone());
+        let remembered = self.blocking(move || records.made(launch, made)).await;
+        if let Err(failure) = remembered {
+            self.remove_quietly(&id).await;
+            return Err(failure);
+        }
         Ok((id, mounted))
     }
 

@@ -15,10 +15,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use drover_core::driver::capabilities::Capabilities;
-use drover_core::driver::isolation::{EXEC, Profile, Sharing};
+use drover_core::driver::isolation::{EXEC, Profile, Sharing, account};
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::node::DriverInfo;
+use drover_core::model::task::Task;
 use rustix::process::geteuid;
 use rustix::thread::ThreadNameSpaceType;
 
@@ -27,11 +28,12 @@ pub(super) use terminal::open_multiplexer;
 
 use super::Driver;
 use super::denied::DeniedIds;
-use super::raw_exec::RawExec;
+use super::raw_exec::{RAW_EXEC, RawExec};
 use crate::dirs::AllocDirs;
 use crate::network::Networks;
 use crate::shim::{Entrance, Isolation, Mount};
 use crate::stats::StatsSource;
+use crate::user::{self, User};
 
 /// What the agent's configuration says of isolated tasks, beside what the core decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,45 @@ impl Default for ExecSettings {
             parts: usual_parts(),
             denied: DeniedIds::default(),
             denied_raw: DeniedIds::default(),
+        }
+    }
+}
+
+impl ExecSettings {
+    /// Whether a task may run as its user, as far as this machine knows that user: one who is not there yet may come,
+    /// and is looked for when the task starts. Blocks.
+    ///
+    /// # Errors
+    /// None may run as that user, in words.
+    pub fn admit(&self, task: &Task) -> Result<(), String> {
+        let driver = task.driver.as_str();
+        if !matches!(driver, EXEC | RAW_EXEC) {
+            return Ok(());
+        }
+        match account(task) {
+            "" => self.admit_user(driver, None),
+            name => match user::find(name) {
+                Ok(user) => self.admit_user(driver, Some(&user)),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Admits tasks of a driver that run as this user; as the agent's own if it is none.
+    pub(super) fn admit_user(&self, driver: &str, user: Option<&User>) -> Result<(), String> {
+        let denied = match driver {
+            EXEC => &self.denied,
+            _ => &self.denied_raw,
+        };
+        if denied.is_empty() {
+            return Ok(());
+        }
+        match user {
+            Some(user) => denied.admit(user, driver),
+            None => {
+                let own = user::own().map_err(|error| error.to_string())?;
+                denied.admit(&own, driver)
+            }
         }
     }
 }

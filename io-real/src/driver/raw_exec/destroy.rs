@@ -141,8 +141,8 @@ pub(super) fn end(live: &Live) -> io::Result<Ended> {
                     }
                 }
             }
-            // It may have ended between the look and the word.
-            Err(_) if live.is_gone_within(Duration::ZERO)? => {}
+            // It may have ended between the look and the word, and hears nothing while it goes.
+            Err(_) if live.is_gone_within(SLICE)? => {}
             Err(_) => return force(live),
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use drover_core::driver::config::{ExecConfig, RawExecConfig};
+use drover_core::driver::config::{ExecConfig, IoLimits, RawExecConfig};
 use drover_core::driver::isolation::{EXEC, Profile};
 use drover_core::effect::request::SessionProgram;
 use drover_core::effect::{Program, TaskConfig};
@@ -16,6 +16,7 @@ use drover_core::task::environment::filter_env;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::RAW_EXEC;
 use super::connection::{self, Connection, Wanted, no_terminal};
 use super::program;
 use crate::cgroup::{Cgroups, Group, Limits};
@@ -27,9 +28,6 @@ use crate::shim::{
     self, Cgroup, LaunchSpec, Live, Process, SessionStreams, ShimHome, StartError, Step,
 };
 use crate::user::{self, User};
-
-/// The driver whose tasks are not isolated.
-const RAW_EXEC: &str = "raw_exec";
 
 /// What launches are made with.
 pub(super) struct LaunchDependencies {
@@ -296,17 +294,7 @@ impl LaunchDependencies {
 
     /// Admits the user of a task that is not isolated; the agent's own if it names none.
     fn admit(&self, named: Option<&User>) -> Result<(), LaunchError> {
-        let denied = &self.isolation.denied_raw;
-        if denied.is_empty() {
-            return Ok(());
-        }
-        let admitted = match named {
-            Some(user) => denied.admit(user, RAW_EXEC),
-            None => {
-                let own = user::own().map_err(|error| LaunchError::Invalid(error.to_string()))?;
-                denied.admit(&own, RAW_EXEC)
-            }
-        };
+        let admitted = self.isolation.admit_user(RAW_EXEC, named);
         admitted.map_err(LaunchError::Invalid)
     }
 
@@ -320,8 +308,8 @@ impl LaunchDependencies {
         user: &User,
     ) -> Result<Isolated, LaunchError> {
         let settings = &self.isolation;
-        let denied = &settings.denied;
-        denied.admit(user, EXEC).map_err(LaunchError::Invalid)?;
+        let admitted = settings.admit_user(EXEC, Some(user));
+        admitted.map_err(LaunchError::Invalid)?;
         let Some(beside) = beside else {
             let dirs = &self.dirs;
             let networks = self.networks.as_ref();
@@ -369,6 +357,11 @@ impl LaunchDependencies {
 
     fn group(&self, name: &str, limits: &Limits) -> io::Result<Option<Group>> {
         let cgroups = self.cgroups.as_ref();
+        if cgroups.is_none() && !limits.io.is_none() {
+            let what =
+                "reading and writing cannot be limited without control groups; leave out `io`";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
         cgroups
             .map(|groups| groups.create(name, limits))
             .transpose()
@@ -458,6 +451,7 @@ fn limits(config: &TaskConfig) -> Limits {
         no_swap: true,
         processes: None,
         cores: config.cores.clone(),
+        io: IoLimits::of(&config.config),
     }
 }
 

@@ -5,18 +5,15 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, StatxFlags, flock, openat, statx};
-use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use crate::flock::lock_within;
 
 /// The file.
 const INPUT: &str = "cni-input";
-
-/// The pause before somebody looks again whether a plugin still has its input.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long plugins that were killed may take to be gone.
 const LAST: Duration = Duration::from_secs(1);
@@ -32,8 +29,8 @@ impl Input {
     pub(super) fn take(dir: BorrowedFd<'_>, patience: Duration) -> io::Result<Input> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, INPUT, flags, Mode::from_raw_mode(0o600))?);
-        if !lock(&file, patience)? && end_readers(&file)? > 0 {
-            lock(&file, LAST)?;
+        if !lock_within(&file, patience)? && end_readers(&file)? > 0 {
+            lock_within(&file, LAST)?;
         }
         Ok(Input(file))
     }
@@ -53,19 +50,6 @@ impl Drop for Input {
         let _ = self.0.set_len(0);
         // Not only our handle: what a plugin left running may have one.
         let _ = flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-/// Locks it, if nobody else has it locked for so long.
-fn lock(file: &File, patience: Duration) -> io::Result<bool> {
-    let until = Instant::now() + patience;
-    loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => thread::sleep(PAUSE),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 
@@ -129,7 +113,7 @@ mod tests {
     }
 
     fn is_free(file: &File) -> bool {
-        lock(file, Duration::ZERO).unwrap()
+        lock_within(file, Duration::ZERO).unwrap()
     }
 
     #[test]

@@ -4,21 +4,15 @@
 mod tests;
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{BufRead, BufReader, Read, Seek};
 
-use flate2::bufread::MultiGzDecoder;
-use lzma_rust2::XzReader;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use ruzstd::decoding::StreamingDecoder;
 use zip::ZipArchive;
 
 use crate::artifact::settings::Limits;
 use crate::artifact::source::{Archive, Holds, Packed};
 use crate::artifact::wire::{DOWNLOAD, TREE};
-use crate::unpack::{Attributes, Bound, Bounds, Keep, Sink, Trouble, refused, tar};
-
-/// The most memory that unpacking may ask for at once, in KiB.
-const MEMORY_KIB: u32 = 256 << 10;
+use crate::unpack::{Attributes, Bound, Bounds, Keep, Sink, Trouble, gz, refused, tar, xz, zst};
 
 /// What an archive may become without anybody asking how much smaller it was.
 const FREE: u64 = 64 << 20;
@@ -98,42 +92,9 @@ fn bounds(limits: &Limits, packed: u64) -> Bounds {
 fn plain<'a>(packed: Packed, from: impl BufRead + 'a) -> Box<dyn Read + 'a> {
     match packed {
         Packed::Plain => Box::new(from),
-        Packed::Gz => Box::new(MultiGzDecoder::new(from)),
-        Packed::Xz => Box::new(XzReader::new_mem_limit(from, true, MEMORY_KIB)),
-        Packed::Zst => Box::new(Frames::Between(from)),
-    }
-}
-
-/// Frames of Zstandard, one after the other.
-enum Frames<R: BufRead> {
-    Between(R),
-    Inside(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
-    Over,
-}
-
-impl<R: BufRead> Read for Frames<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(self, Frames::Over) {
-                Frames::Over => return Ok(0),
-                Frames::Between(mut from) => {
-                    if from.fill_buf()?.is_empty() {
-                        return Ok(0);
-                    }
-                    let window = u64::from(MEMORY_KIB) << 10;
-                    let decoder = StreamingDecoder::new_with_max_window_size(from, window);
-                    let decoder = decoder.map_err(io::Error::other)?;
-                    *self = Frames::Inside(Box::new(decoder));
-                }
-                Frames::Inside(mut decoder) => match decoder.read(into)? {
-                    0 if !into.is_empty() => *self = Frames::Between(decoder.into_inner()),
-                    read => {
-                        *self = Frames::Inside(decoder);
-                        return Ok(read);
-                    }
-                },
-            }
-        }
+        Packed::Gz => gz(from),
+        Packed::Xz => xz(from),
+        Packed::Zst => zst(from),
     }
 }
 
