@@ -24,6 +24,7 @@ use drover_core::model::value::Value;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Timestamp};
 use drover_core::work::HookWork;
+use drover_io_real::connect::{self, Connect, Connecting};
 use drover_io_real::gate::Gate;
 use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use serde_json::json;
@@ -471,4 +472,17 @@ pub(crate) fn append(path: &Path, text: &str) {
         .open(path)
         .unwrap();
     file.write_all(text.as_bytes()).unwrap();
+}
+
+/// TCP over the network that turmoil simulates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Simulated;
+
+impl Connect for Simulated {
+    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
+        Box::pin(async move {
+            let stream = turmoil::net::TcpStream::connect(authority).await?;
+            Ok(Box::new(stream) as Box<dyn connect::Connection>)
+        })
+    }
 }

@@ -193,6 +193,14 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, candidate)| candidate)
 }
 
+/// Names one after the other; "none" if there are none.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    match names.into_iter().collect::<Vec<_>>().as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    }
+}
+
 /// A text of somebody else's in quotes for a message: no control characters, and cut where it is
 /// too long to read.
 pub fn quote(text: &str) -> String {

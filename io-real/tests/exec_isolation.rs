@@ -442,25 +442,7 @@ fn session_and_script_enter_the_task() {
     let own = fs::read_to_string(world.task_dir().join("local/own")).unwrap();
     let said = beside(&mut world, "/bin/sh", &["-c", show], script(""));
     assert_eq!(said, own);
-    let program = Arc::new(Program {
-        command: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), format!("({show}) > /local/script")],
-        timeout: Span::secs(60),
-        task: script(""),
-    });
-    let launch = LaunchId(1);
-    world.ask(|op| {
-        DriverEffect::Exec(request::Exec {
-            op,
-            launch,
-            program,
-            output: false,
-        })
-    });
-    match world.receive() {
-        DriverInput::Executed { result, .. } => assert_eq!(result, Ok(0)),
-        other => panic!("{other:?}"),
-    }
+    run_beside(&mut world, format!("({show}) > /local/script"), script(""));
     let script = fs::read_to_string(world.task_dir().join("local/script")).unwrap();
     assert_eq!(script, own);
     assert_eq!(world.end(1).signal, 9);
@@ -502,13 +484,11 @@ fn assert_nothing_got(said: &str, who: &str) {
     assert!(said.lines().count() > 50, "{who}: {said}");
 }
 
-/// The same by a program that the agent runs in the task by itself. What it said.
-fn by_script(world: &mut World, data: &str, task: TaskConfig) -> String {
-    let said = format!("/local/said-{}", task.user);
-    let run = format!("/local/escapes {data} > {said} 2>&1");
+/// Runs a script of a shell beside the first task, as the agent runs those of checks, to its good end.
+fn run_beside(world: &mut World, text: String, task: TaskConfig) {
     let program = Arc::new(Program {
         command: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), run],
+        args: vec!["-c".to_owned(), text],
         timeout: Span::secs(60),
         task,
     });
@@ -525,6 +505,13 @@ fn by_script(world: &mut World, data: &str, task: TaskConfig) -> String {
         DriverInput::Executed { result, .. } => assert_eq!(result, Ok(0)),
         other => panic!("{other:?}"),
     }
+}
+
+/// The same by a program that the agent runs in the task by itself. What it said.
+fn by_script(world: &mut World, data: &str, task: TaskConfig) -> String {
+    let said = format!("/local/said-{}", task.user);
+    let run = format!("/local/escapes {data} > {said} 2>&1");
+    run_beside(world, run, task);
     fs::read_to_string(world.task_dir().join(said.trim_start_matches('/'))).unwrap()
 }
 

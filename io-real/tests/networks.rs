@@ -455,17 +455,22 @@ fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
 fn allocation_has_so_many_connections_and_no_more() {
     let Some(world) = World::new() else { return };
     let (alloc, work) = world.wanted(1);
-    let bridge = Bridge {
-        most_connections: Some(3),
-        ..world.bridge.clone()
-    };
-    let networks = networks_in(world.dir.path(), &bridge);
-    until(|| {
+    // An agent that allows so many, with the network of the allocation.
+    let bounded = |most| {
+        let bridge = Bridge {
+            most_connections: Some(most),
+            ..world.bridge.clone()
+        };
+        let networks = networks_in(world.dir.path(), &bridge);
+        until(|| {
+            networks
+                .resume([(alloc, work.address.unwrap(), work.ports.clone())])
+                .is_ok()
+        });
+        networks.build(alloc, &work).unwrap();
         networks
-            .resume([(alloc, work.address.unwrap(), work.ports.clone())])
-            .is_ok()
-    });
-    networks.build(alloc, &work).unwrap();
+    };
+    let networks = bounded(3);
     let own = TaskNetwork {
         own: true,
         ..TaskNetwork::default()
@@ -490,17 +495,7 @@ fn allocation_has_so_many_connections_and_no_more() {
     // The same agent, started again: the rules are as they should be for either of them.
     assert_eq!(networks.wrong_rules().unwrap(), []);
     drop(networks);
-    let bridge = Bridge {
-        most_connections: Some(0),
-        ..world.bridge.clone()
-    };
-    let networks = networks_in(world.dir.path(), &bridge);
-    until(|| {
-        networks
-            .resume([(alloc, work.address.unwrap(), work.ports.clone())])
-            .is_ok()
-    });
-    networks.build(alloc, &work).unwrap();
+    let networks = bounded(0);
     let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
     assert!(
         entrance

@@ -104,14 +104,10 @@ impl Dated {
     pub(super) fn date(&self, drivers: &mut BTreeMap<String, DriverInfo>, now: Time) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, driver) in drivers.iter_mut() {
-            driver.update_time = now;
-            let before = last.get(name).map(|it| it.update_time);
-            let as_before = before.map(|update_time| DriverInfo {
-                update_time,
-                ..driver.clone()
-            });
-            if let Some(same) = as_before.filter(|it| last.get(name) == Some(it)) {
-                *driver = same;
+            let before = last.get(name);
+            driver.update_time = before.map_or(now, |before| before.update_time);
+            if before.is_some_and(|before| before != driver) {
+                driver.update_time = now;
             }
         }
         last.clone_from(drivers);

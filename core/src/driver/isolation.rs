@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
 use super::config::ExecConfig;
-use super::docker::listed;
 use crate::model::task::Task;
+use crate::text::listed;
 
 /// The driver whose tasks are isolated.
 pub const EXEC: &str = "exec";

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::IntoResponse;
-use drover_io_real::connect::{Connect, Connecting, Connection};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -16,31 +15,18 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use turmoil::Builder;
-use turmoil::net::{TcpListener, TcpStream};
+use turmoil::net::TcpListener;
 
 use super::super::args::{Connection as Options, MoveArgs};
 use super::super::client::Client;
 use super::super::context::{Context, Outcome};
 use super::super::screen::Screen;
 use super::{ANSWER, run};
-use crate::testing::{BEGAN, Said, agent, job};
+use crate::testing::{BEGAN, Said, Simulated, agent, job};
 
 const PORT: u16 = 4646;
 /// From where the command asks.
 const COMMAND: &str = "command";
-
-/// TCP over the simulated network.
-#[derive(Clone, Copy, Debug)]
-struct Simulated;
-
-impl Connect for Simulated {
-    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
-        Box::pin(async move {
-            let stream = TcpStream::connect(authority).await?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
-        })
-    }
-}
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

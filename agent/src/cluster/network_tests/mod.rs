@@ -23,12 +23,11 @@ use drover_core::ids::NodeId;
 use drover_core::input::ServerInput;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
-use drover_io_real::connect::{Connect, Connecting, Connection};
+use drover_io_real::connect::Connect;
 use drover_io_real::driver::Inbox;
 use drover_io_sim::servers::NAMES;
 use drover_io_sim::{Dice, timeline};
 use tokio::sync::mpsc;
-use turmoil::net::TcpStream;
 use turmoil::{Builder, Sim};
 
 use super::inbound::Inbound;
@@ -37,25 +36,12 @@ use crate::admission::{FileOptions, read_file};
 use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
 use crate::http::ForServers;
-use crate::testing::nothing_measured;
+use crate::testing::{Simulated, nothing_measured};
 use servers::{Shared, World, look, node, serve};
 
 const SERVERS: [&str; 3] = ["s1", "s2", "s3"];
 const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
 const TICK: Duration = Duration::from_millis(20);
-
-/// TCP over the simulated network.
-#[derive(Clone, Copy, Debug)]
-struct Simulated;
-
-impl Connect for Simulated {
-    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
-        Box::pin(async move {
-            let stream = TcpStream::connect(authority).await?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
-        })
-    }
-}
 
 /// The production code of a node.
 fn cluster(dir: &Path, index: usize, seed: u64, to: mpsc::UnboundedSender<Input>) -> Cluster {

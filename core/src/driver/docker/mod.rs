@@ -18,7 +18,7 @@ use super::capabilities::Capabilities;
 use super::config::{DockerConfig, MountKind};
 use crate::paths::task_path::names;
 use crate::store::record::AssignedPort;
-use crate::text::quote;
+use crate::text::{listed, quote};
 use crate::time::Span;
 
 /// The capabilities that an engine gives by itself, but for `net_raw`, as in Nomad.
@@ -336,14 +336,6 @@ fn denied_beside<'a>(
     format!(
         "{field}: the agent does not allow {what} ({setting} of plugin \"docker\"; allowed: {allowed})"
     )
-}
-
-/// What is allowed, in words.
-pub(super) fn listed<'a>(allowed: impl IntoIterator<Item = &'a str>) -> String {
-    match allowed.into_iter().collect::<Vec<_>>().as_slice() {
-        [] => "none".to_owned(),
-        names => names.join(", "),
-    }
 }
 
 /// Where a volume comes from, where it is inside, and how: the parts of `source:target` and `source:target:mode`.

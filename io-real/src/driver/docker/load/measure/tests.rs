@@ -110,6 +110,16 @@ fn archive_that_becomes_huge_is_not_handed_over() {
     assert_refused(&archive(&[("x", &after)]), 4 * MIB, "more than 4 MiB");
 }
 
+/// An archive that says something of what follows, and ends.
+fn extended(record: &[u8]) -> Vec<u8> {
+    let mut said = Builder::new(Vec::new());
+    let mut header = Header::new_ustar();
+    header.set_entry_type(EntryType::XHeader);
+    header.set_size(record.len() as u64);
+    said.append_data(&mut header, "x", record).unwrap();
+    said.into_inner().unwrap()
+}
+
 #[test]
 fn size_that_is_only_said_counts() {
     let mut header = Header::new_gnu();
@@ -118,15 +128,8 @@ fn size_that_is_only_said_counts() {
     header.set_cksum();
     let layer = [header.as_bytes().as_slice(), &[0; 4096]].concat();
     assert_refused(&archive(&[("layer.tar", &layer)]), MIB, "more than 1 MiB");
-    let record = b"22 size=1099511627776\n";
-    let mut said = Builder::new(Vec::new());
-    let mut header = Header::new_ustar();
-    header.set_entry_type(EntryType::XHeader);
-    header.set_size(record.len() as u64);
-    said.append_data(&mut header, "x", record.as_slice())
-        .unwrap();
     let layer = [
-        said.into_inner().unwrap()[..1024].to_vec(),
+        extended(b"22 size=1099511627776\n")[..1024].to_vec(),
         archive(&[("huge", b"x")]),
     ]
     .concat();
@@ -142,14 +145,7 @@ fn file_with_holes_is_refused() {
     header.set_cksum();
     let layer = [header.as_bytes().as_slice(), &[0; 1024]].concat();
     assert_refused(&archive(&[("layer.tar", &layer)]), MIB, "holes");
-    let record = b"31 GNU.sparse.realsize=9999999\n";
-    let mut said = Builder::new(Vec::new());
-    let mut header = Header::new_ustar();
-    header.set_entry_type(EntryType::XHeader);
-    header.set_size(record.len() as u64);
-    said.append_data(&mut header, "x", record.as_slice())
-        .unwrap();
-    let layer = said.into_inner().unwrap();
+    let layer = extended(b"31 GNU.sparse.realsize=9999999\n");
     assert_refused(&archive(&[("layer.tar", &layer)]), MIB, "holes");
 }
 
