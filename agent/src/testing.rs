@@ -26,6 +26,7 @@ use drover_core::time::{Instant, Now, Timestamp};
 use drover_core::work::HookWork;
 use drover_io_real::connect::{self, Connect, Connecting};
 use drover_io_real::gate::Gate;
+use drover_io_real::migrate::Nodes;
 use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -60,9 +61,14 @@ pub(crate) fn nothing_measured(dir: &Path) -> Measures {
     Measures::new(tasks, HostSampler::new(Disks::new(dir.to_owned())))
 }
 
-/// An agent in its world, and the API that asks it.
+/// An agent in its world, and the API that asks it, which reaches others over the simulated network.
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
-    let (api, agent) = api(dir, http_addr, AclSettings::default(), None);
+    let (mut api, agent) = api(dir, http_addr, AclSettings::default(), None);
+    let settings = Settings {
+        nodes: Nodes::new(Arc::new(Simulated), None),
+        ..Settings::clone(&api.settings)
+    };
+    api.settings = Arc::new(settings);
     (http::router_of(api), agent)
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use drover_tls::client::{self, Believes};
 use drover_tls::{Authorities, Current, Identity, server};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
+use crate::cluster::name_of_nodes;
 use crate::config::tls::TlsConfig;
 
 /// What is in force. Clones share it.
@@ -14,29 +16,37 @@ use crate::config::tls::TlsConfig;
 pub struct Tls {
     rpc: Option<Current<ClientConfig>>,
     nodes: Option<Current<ClientConfig>>,
+    named: Option<Current<ClientConfig>>,
     http: Option<Current<ServerConfig>>,
+    /// The name that nodes of the region have.
+    node: Option<ServerName<'static>>,
     /// Whether clients of the API need certificates: an API that others reach may have begun for that alone.
     asks_clients: bool,
 }
 
 /// What files make.
+#[derive(Default)]
 struct Loaded {
     rpc: Option<Arc<ClientConfig>>,
     nodes: Option<Arc<ClientConfig>>,
+    named: Option<Arc<ClientConfig>>,
     http: Option<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// What these settings make.
+    /// What these settings make, for a node of this region.
     ///
     /// # Errors
     /// A file cannot be used; which, and why.
-    pub fn load(config: &TlsConfig) -> Result<Tls, String> {
-        let Loaded { rpc, nodes, http } = load(config)?;
+    pub fn load(config: &TlsConfig, region: &str) -> Result<Tls, String> {
+        let node = name_of_nodes(region).ok();
+        let loaded = load(config, node.as_ref())?;
         Ok(Tls {
-            rpc: rpc.map(Current::new),
-            nodes: nodes.map(Current::new),
-            http: http.map(Current::new),
+            rpc: loaded.rpc.map(Current::new),
+            nodes: loaded.nodes.map(Current::new),
+            named: loaded.named.map(Current::new),
+            http: loaded.http.map(Current::new),
+            node,
             asks_clients: config.verify_https_client,
         })
     }
@@ -46,9 +56,15 @@ impl Tls {
         self.rpc.clone()
     }
 
-    /// For connections to the API of other nodes; none without TLS, or without authorities.
+    /// For connections to the API of nodes that servers name; none without TLS, or without authorities.
     pub fn nodes(&self) -> Option<Current<ClientConfig>> {
         self.nodes.clone()
+    }
+
+    /// For connections to the API of nodes that people name by their addresses; none without TLS, or without
+    /// authorities.
+    pub fn named(&self) -> Option<Current<ClientConfig>> {
+        self.named.clone()
     }
 
     /// For connections of the API; none without TLS.
@@ -72,11 +88,14 @@ impl Tls {
         if config.http && config.verify_https_client != self.asks_clients {
             return Err(switched("verify_https_client"));
         }
-        let loaded = load(config)?;
+        let loaded = load(config, self.node.as_ref())?;
         if let Some((current, new)) = self.rpc.as_ref().zip(loaded.rpc) {
             current.set(new);
         }
         if let Some((current, new)) = self.nodes.as_ref().zip(loaded.nodes) {
+            current.set(new);
+        }
+        if let Some((current, new)) = self.named.as_ref().zip(loaded.named) {
             current.set(new);
         }
         if let Some((current, new)) = self.http.as_ref().zip(loaded.http) {
@@ -86,13 +105,10 @@ impl Tls {
     }
 }
 
-fn load(config: &TlsConfig) -> Result<Loaded, String> {
+/// What files make, for a node of this name.
+fn load(config: &TlsConfig, node: Option<&ServerName<'static>>) -> Result<Loaded, String> {
     if !config.rpc && !config.http {
-        return Ok(Loaded {
-            rpc: None,
-            nodes: None,
-            http: None,
-        });
+        return Ok(Loaded::default());
     }
     let explain = |error: &dyn std::fmt::Display| format!("tls: {error}");
     let authorities = config.ca_file.as_deref().map(Authorities::read);
@@ -101,10 +117,10 @@ fn load(config: &TlsConfig) -> Result<Loaded, String> {
     let identity = files.map(|(certificate, key)| Identity::read(certificate, key));
     let identity = identity.transpose().map_err(|error| explain(&error))?;
     let protocol = config.protocol()?;
-    let mut loaded = Loaded {
-        rpc: None,
-        nodes: None,
-        http: None,
+    let mut loaded = Loaded::default();
+    let for_clients = |believes| {
+        let made = client::config(believes, identity.as_ref(), &protocol);
+        made.map(Some).map_err(|error| explain(&error))
     };
     if config.rpc {
         let authorities = authorities.clone();
@@ -113,13 +129,17 @@ fn load(config: &TlsConfig) -> Result<Loaded, String> {
             true => Believes::Named(authorities),
             false => Believes::Signed(authorities),
         };
-        let made = client::config(believes, identity.as_ref(), &protocol);
-        loaded.rpc = Some(made.map_err(|error| explain(&error))?);
+        loaded.rpc = for_clients(believes)?;
     }
     if let Some(authorities) = authorities.clone() {
         // Whoever gets a disk's token has to be a node of the cluster, whatever is asked of servers.
-        let made = client::config(Believes::Named(authorities), identity.as_ref(), &protocol);
-        loaded.nodes = Some(made.map_err(|error| explain(&error))?);
+        loaded.nodes = for_clients(Believes::Named(authorities.clone()))?;
+        // People name an address, and its host counts as anywhere. Certificates that Nomad's own program makes have
+        // no host but the role of a node, by which nodes of a cluster know each other, too.
+        loaded.named = for_clients(match node {
+            Some(node) => Believes::NamedOr(authorities, node.clone()),
+            None => Believes::Named(authorities),
+        })?;
     }
     if config.http {
         let own = identity.as_ref().ok_or("tls: http needs cert_file")?;

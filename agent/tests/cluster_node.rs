@@ -8,85 +8,36 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/model.rs"]
+mod model;
 mod support;
-#[path = "../../rpc/tests/common/mod.rs"]
-mod wire;
 
 use std::net::{IpAddr, SocketAddr};
 
 use drover_rpc::msgpack::{Raw, Value as Sent};
-use drover_rpc::types::registration::{NodeUpdateReply, ServerInfo};
 use drover_rpc::types::status::{ServerMember, ServerMembers};
+use model::wire::server::Does;
+use model::{Model, registered};
 use serde_json::{Value, json};
 use support::nomad::job;
-use support::{Lone, TIMEOUT, request};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use support::{Lone, request};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
-use wire::peer::Peer;
-use wire::server::{Does, answer};
 
 /// A server whose only node is an agent.
 struct Setup {
     lone: Lone,
-    server: String,
+    model: Model,
     /// The node, each time that it registers.
     registered: mpsc::UnboundedReceiver<Value>,
-    runtime: Runtime,
 }
 
 impl Setup {
     /// With more settings of the agent, and of its block `client`.
     fn new(more: &str, client: &str) -> Setup {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let server = listener.local_addr().unwrap().to_string();
         let (tell, registered) = mpsc::unbounded_channel();
-        runtime.spawn(listen(listener, tell));
-        let lone = Lone::configured(&format!(
-            "{more}\nclient {{\n servers = [\"{server}\"]\n{client}\n}}\n"
-        ));
-        Setup {
-            lone,
-            server,
-            registered,
-            runtime,
-        }
-    }
-
-    /// The node as it registers, once it is so.
-    fn registered(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let registered = &mut self.registered;
-        let next = async {
-            loop {
-                let node = registered.recv().await.expect("a registration");
-                if is_so(&node) {
-                    return node;
-                }
-            }
-        };
-        let next = self
-            .runtime
-            .block_on(async { timeout(TIMEOUT, next).await });
-        next.expect("the node never registers so")
-    }
-
-    fn ask(&self, path: &str) -> (u16, String) {
-        request(&self.lone.agent.addr, "GET", path, None).unwrap()
-    }
-}
-
-async fn listen(listener: TcpListener, tell: mpsc::UnboundedSender<Value>) {
-    let address = listener.local_addr().unwrap().to_string();
-    let mut peers = Vec::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let (peer, incoming, _) = Peer::start(stream);
-        peers.push(peer);
-        let (address, tell) = (address.clone(), tell.clone());
-        tokio::spawn(answer(incoming, move |method, body| {
+        let model = Model::start(move |method, body, address| {
             let Sent::Map(mut fields) = body else {
-                return does(method, "", &address);
+                return does(method, "", address);
             };
             if method == "Node.Register" {
                 let node = fields.remove("Node").unwrap_or_default();
@@ -96,8 +47,34 @@ async fn listen(listener: TcpListener, tell: mpsc::UnboundedSender<Value>) {
                 Some(Sent::Text(region)) => region,
                 _ => String::new(),
             };
-            does(method, &region, &address)
-        }));
+            does(method, &region, address)
+        });
+        let server = &model.address;
+        let lone = Lone::configured(&format!(
+            "{more}\nclient {{\n servers = [\"{server}\"]\n{client}\n}}\n"
+        ));
+        Setup {
+            lone,
+            model,
+            registered,
+        }
+    }
+
+    /// The node as it registers, once it is so.
+    fn registered(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let registered = &mut self.registered;
+        self.model.run(async {
+            loop {
+                let node = registered.recv().await.expect("a registration");
+                if is_so(&node) {
+                    return node;
+                }
+            }
+        })
+    }
+
+    fn ask(&self, path: &str) -> (u16, String) {
+        request(&self.lone.agent.addr, "GET", path, None).unwrap()
     }
 }
 
@@ -132,14 +109,7 @@ fn server(address: &str, region: &str) -> ServerMember {
 fn does(method: &str, region: &str, address: &str) -> Does {
     match method {
         "Status.Leader" if region == "far" => Does::Error("No path to region"),
-        "Node.Register" | "Node.UpdateStatus" => Does::reply(&NodeUpdateReply {
-            heartbeat_ttl: 10_000_000_000,
-            servers: vec![ServerInfo {
-                rpc_advertise_addr: address.to_owned(),
-                ..ServerInfo::default()
-            }],
-            ..NodeUpdateReply::default()
-        }),
+        "Node.Register" | "Node.UpdateStatus" => registered(address),
         "Node.GetClientAllocs" => Does::Nothing,
         "Status.Leader" => Does::reply(&address),
         "Status.Peers" => Does::reply(&vec![address, OTHER]),
@@ -215,7 +185,7 @@ fn no_program_runs_beside_a_task_where_the_configuration_says_so() {
 fn node_says_that_it_is_a_client_and_which_servers_it_has() {
     let mut setup = Setup::new("", "");
     setup.registered(|_| true);
-    let server = setup.server.clone();
+    let server = setup.model.address.clone();
     let servers = json!([server]);
     let itself = setup.lone.agent.get("/v1/agent/self");
     assert_eq!(itself["config"]["Server"]["Enabled"], false);
@@ -240,7 +210,7 @@ fn node_says_that_it_is_a_client_and_which_servers_it_has() {
 fn node_asks_its_servers_who_they_are() {
     let mut setup = Setup::new("", "");
     setup.registered(|_| true);
-    let server = setup.server.clone();
+    let server = setup.model.address.clone();
     let lone = &setup.lone;
     assert_eq!(lone.agent.get("/v1/status/leader"), json!(server));
     let leader = lone.agent.get("/v1/status/leader?region=global");

@@ -25,8 +25,8 @@ use drover_rpc::msgpack::decode;
 use drover_rpc::types::node::Node;
 use drover_rpc::types::registration::NodeRegister;
 use serde_json::{Value, json};
-use support::nomad::{Nomad, job};
-use support::{Lone, until};
+use support::nomad::{Nomad, job, node_at};
+use support::until;
 use wire::session::{Session, whole_frames};
 
 const SECOND: i64 = 1_000_000_000;
@@ -134,10 +134,7 @@ fn web(asks: bool) -> Value {
 fn life_of_node_goes_by_calls_that_are_recorded() {
     let Some(nomad) = Nomad::start() else { return };
     let between = Between::new(&nomad.rpc);
-    let lone = Lone::configured(&format!(
-        "name = \"here\"\nclient {{\n servers = [\"{}\"]\n}}\n",
-        between.address
-    ));
+    let lone = node_at(&between.address);
     nomad.node("ready");
     let variable = json!({ "Path": "nomad/jobs/web", "Items": { "value": "one" } }).to_string();
     // A server that began a moment ago may have no keys yet.

@@ -8,9 +8,9 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/model.rs"]
+mod model;
 mod support;
-#[path = "../../rpc/tests/common/mod.rs"]
-mod wire;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,21 +22,20 @@ use drover_rpc::types::allocation::Allocation;
 use drover_rpc::types::inbound::{FileList, FileSystemList};
 use drover_rpc::types::job::{Job, TaskGroup};
 use drover_rpc::types::query::{Allocations, NodeClientAllocs};
-use drover_rpc::types::registration::{NodeUpdateReply, ServerInfo};
 use drover_rpc::types::stream::{
     AllocationsExec, ExecData, ExecInput, FileSystemLogs, FileSystemStream, StreamAck,
     StreamHeader, StreamOut, TerminalSize,
 };
 use drover_rpc::types::task::Task;
+use model::wire::Dice;
+use model::wire::peer::{Peer, PeerStream};
+use model::wire::server::{Does, call};
+use model::{Model, registered};
 use serde::Serialize;
-use support::{Lone, TIMEOUT, processes};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use support::nomad::node_at;
+use support::{Lone, TIMEOUT, processes, until};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
-use wire::Dice;
-use wire::peer::{Peer, PeerStream};
-use wire::server::{Does, answer, call};
+use tokio::time::{Instant, sleep};
 
 const ALLOC: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
 
@@ -44,45 +43,34 @@ const ALLOC: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
 struct Setup {
     lone: Lone,
     peer: Peer,
-    runtime: Runtime,
+    model: Model,
 }
 
 impl Setup {
     /// `script` is what the allocation's task runs.
     fn new(script: &str) -> Setup {
         let script = script.to_owned();
-        Setup::serving(move |method, body, address| does(method, body, address, &script))
+        Setup::serving(move |method, body, address| does(method, &body, address, &script))
     }
 
     /// The server does this with a call, which has this method and body; it has this address.
-    fn serving(does: impl Fn(&str, &Value, &str) -> Does + Clone + Send + Sync + 'static) -> Setup {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let (peers, mut connected) = mpsc::unbounded_channel();
-        runtime.spawn(listen(listener, does, peers));
-        let lone = Lone::configured(&format!("client {{\n servers = [\"{address}\"]\n}}\n"));
+    fn serving(does: impl Fn(&str, Value, &str) -> Does + Clone + Send + Sync + 'static) -> Setup {
+        let mut model = Model::start(does);
+        let lone = node_at(&model.address);
         let path = format!("/v1/allocation/{ALLOC}");
-        let until = std::time::Instant::now() + TIMEOUT;
-        while !lone
-            .agent
-            .try_get(&path)
-            .is_some_and(|alloc| alloc["ClientStatus"] == "running")
-        {
-            assert!(std::time::Instant::now() < until, "it does not run");
-            std::thread::yield_now();
-        }
-        let peer = runtime.block_on(connected.recv()).unwrap();
+        until(|| {
+            let alloc = lone.agent.try_get(&path)?;
+            (alloc["ClientStatus"] == "running").then_some(())
+        });
         Setup {
             lone,
-            peer,
-            runtime,
+            peer: model.connected(),
+            model,
         }
     }
 
     fn run<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime
-            .block_on(async { timeout(TIMEOUT, work).await.expect("it takes too long") })
+        self.model.run(work)
     }
 
     /// Whether the agent still answers, over the same connection.
@@ -92,33 +80,9 @@ impl Setup {
     }
 }
 
-/// Serves nodes; each that connects is given to the test.
-async fn listen(
-    listener: TcpListener,
-    does: impl Fn(&str, &Value, &str) -> Does + Clone + Send + Sync + 'static,
-    peers: mpsc::UnboundedSender<Peer>,
-) {
-    let address = listener.local_addr().unwrap().to_string();
-    while let Ok((stream, _)) = listener.accept().await {
-        let (peer, incoming, _) = Peer::start(stream);
-        let (address, does) = (address.clone(), does.clone());
-        tokio::spawn(answer(incoming, move |method, body| {
-            does(method, &body, &address)
-        }));
-        drop(peers.send(peer));
-    }
-}
-
 fn does(method: &str, body: &Value, address: &str, script: &str) -> Does {
     match method {
-        "Node.Register" | "Node.UpdateStatus" => Does::reply(&NodeUpdateReply {
-            heartbeat_ttl: 10_000_000_000,
-            servers: vec![ServerInfo {
-                rpc_advertise_addr: address.to_owned(),
-                ..ServerInfo::default()
-            }],
-            ..NodeUpdateReply::default()
-        }),
+        "Node.Register" | "Node.UpdateStatus" => registered(address),
         "Node.GetClientAllocs" => match body {
             Value::Map(fields) if index(fields) == 0 => Does::reply(&NodeClientAllocs {
                 allocs: [(ALLOC.to_owned(), 10)].into(),
@@ -353,14 +317,14 @@ fn allocation_too_large_to_be_sent_has_failed_and_keeps_no_other_from_running() 
     let (reports, mut reported) = mpsc::unbounded_channel();
     let is_huge = |id: &Value| matches!(id, Value::Text(id) if id == HUGE);
     let setup = Setup::serving(move |method, body, address| match method {
-        "Node.GetClientAllocs" if matches!(body, Value::Map(fields) if index(fields) == 0) => {
+        "Node.GetClientAllocs" if matches!(&body, Value::Map(fields) if index(fields) == 0) => {
             Does::reply(&NodeClientAllocs {
                 allocs: [ALLOC, HUGE].map(|id| (id.to_owned(), 10)).into(),
                 index: 10,
                 ..NodeClientAllocs::default()
             })
         }
-        "Alloc.GetAllocs" if items(body, "AllocIDs").iter().any(is_huge) => {
+        "Alloc.GetAllocs" if items(&body, "AllocIDs").iter().any(is_huge) => {
             let mut long = alloc("true");
             long.name = "x".repeat(17 << 20);
             Does::reply(&Allocations {
@@ -370,14 +334,14 @@ fn allocation_too_large_to_be_sent_has_failed_and_keeps_no_other_from_running() 
             })
         }
         "Node.UpdateAlloc" => {
-            for report in items(body, "Alloc") {
+            for report in items(&body, "Alloc") {
                 let said = ["ID", "ClientStatus", "ClientDescription"];
                 let said = said.map(|field| text_of(report, field).to_owned());
                 drop(reports.send(said));
             }
             Does::empty()
         }
-        _ => does(method, body, address, "sleep 1000"),
+        _ => does(method, &body, address, "sleep 1000"),
     });
     let why = setup.run(async {
         loop {

@@ -16,149 +16,43 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{Agent, Ended, Program, World, command, free_addr};
+use support::{Ended, Lone, Program, command, free_addr, has};
 
 /// A service whose task tells what happens to it.
-const TALKER: &str = r#"
-variable "word" {
-  default = "hello"
-}
-
-variable "copies" {
-  type    = number
-  default = 1
-}
-
-job "talker" {
-  group "talk" {
-    count = var.copies
-
-    update {
-      min_healthy_time = "0s"
-    }
-
-    restart {
-      attempts = 5
-      delay    = "10ms"
-    }
-
-    task "say" {
-      driver = "raw_exec"
-
-      config {
-        command = "/bin/sh"
-        args = ["-c", <<-EOT
-          trap 'echo "got USR1"' USR1
-          trap 'echo "goodbye"; exit 0' INT
-          echo "${var.word} from $NOMAD_ALLOC_ID"
-          echo "a complaint" >&2
-          while true; do sleep 1000 & wait $!; kill $!; done
-        EOT
-        ]
-      }
-    }
-  }
-}
-"#;
+const TALKER: &str = include_str!("commands/talker.hcl");
 
 /// A batch job that ends.
-const COUNTER: &str = r#"
-job "counter" {
-  type = "batch"
+const COUNTER: &str = include_str!("commands/counter.hcl");
 
-  group "count" {
-    task "up" {
-      driver = "raw_exec"
-
-      config {
-        command = "/bin/sh"
-        args    = ["-c", "for n in 1 2 3; do echo $n; done; echo three >&2"]
-      }
-    }
-
-    task "beside" {
-      driver = "raw_exec"
-
-      lifecycle {
-        hook    = "prestart"
-        sidecar = true
-      }
-
-      config {
-        command = "/bin/sh"
-        args    = ["-c", "echo beside; sleep 1000"]
-      }
-    }
-  }
-}
-"#;
-
-struct Setup {
-    agent: Agent,
-    world: World,
+/// Where a file with this text is.
+fn written(lone: &Lone, name: &str, text: &str) -> String {
+    lone.world.file(name, text).to_string_lossy().into_owned()
 }
 
-impl Setup {
-    fn new() -> Setup {
-        let world = World::new();
-        Setup {
-            agent: Agent::start(&world.data(), &free_addr()),
-            world,
-        }
-    }
-
-    fn start(&self, args: &[&str]) -> Program {
-        Program::of(command(args).env("DROVER_ADDR", format!("http://{}", self.agent.addr)))
-    }
-
-    #[track_caller]
-    fn run(&self, args: &[&str]) -> Ended {
-        self.start(args).end()
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        self.world.file(name, text).to_string_lossy().into_owned()
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        let out = self.run(args).ok();
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error} in {out}"))
-    }
-
-    /// The id of the one running allocation of a job.
-    fn running(&self, job: &str) -> String {
-        self.agent
-            .wait_for(&format!("/v1/job/{job}/allocations"), |allocs| {
-                let is_running = |alloc: &&Value| {
-                    alloc["ClientStatus"] == "running" && alloc["DesiredStatus"] == "run"
-                };
-                let found = allocs.as_array().unwrap().iter().find(is_running);
-                found.map(|alloc| alloc["ID"].as_str().unwrap().to_owned())
-            })
-    }
-
-    fn job_status(&self, job: &str, wanted: &str) {
-        self.agent.wait_for(&format!("/v1/job/{job}"), |job| {
-            (job["Status"] == wanted).then_some(())
-        });
-    }
+/// The id of the one running allocation of a job.
+fn running(lone: &Lone, job: &str) -> String {
+    let path = format!("/v1/job/{job}/allocations");
+    lone.agent.wait_for(&path, |allocs| {
+        let is_running =
+            |it: &&Value| it["ClientStatus"] == "running" && it["DesiredStatus"] == "run";
+        let found = allocs.as_array().unwrap().iter().find(is_running);
+        found.map(|alloc| alloc["ID"].as_str().unwrap().to_owned())
+    })
 }
 
-#[track_caller]
-fn has(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "no {part:?} in:\n{text}");
-    }
+fn wait_for_status(lone: &Lone, job: &str, wanted: &str) {
+    lone.agent.wait_for(&format!("/v1/job/{job}"), |job| {
+        (job["Status"] == wanted).then_some(())
+    });
 }
 
 #[test]
 fn service_runs_and_is_shown() {
-    let setup = Setup::new();
-    let file = setup.file("talker.hcl", TALKER);
-    let out = setup.run(&["job", "validate", &file]).ok();
+    let lone = Lone::new();
+    let file = written(&lone, "talker.hcl", TALKER);
+    let out = lone.run(&["job", "validate", &file]).ok();
     assert_eq!(out, "Job validation successful");
-    let out = setup.run(&["job", "run", &file]).ok();
+    let out = lone.run(&["job", "run", &file]).ok();
     let parts = [
         "Monitoring evaluation \"",
         "Evaluation triggered by job \"talker\"",
@@ -169,7 +63,7 @@ fn service_runs_and_is_shown() {
     ];
     has(&out, &parts);
 
-    let out = setup.run(&["job", "status"]).ok();
+    let out = lone.run(&["job", "status"]).ok();
     has(
         &out,
         &[
@@ -177,7 +71,7 @@ fn service_runs_and_is_shown() {
             "talker  service  50        running  ",
         ],
     );
-    let out = setup.run(&["status", "talker"]).ok();
+    let out = lone.run(&["status", "talker"]).ok();
     has(
         &out,
         &[
@@ -188,35 +82,34 @@ fn service_runs_and_is_shown() {
         ],
     );
     assert_eq!(
-        setup
-            .run(&["job", "status", "-short", "talker"])
+        lone.run(&["job", "status", "-short", "talker"])
             .ok()
             .matches("Summary")
             .count(),
         0
     );
-    assert_eq!(setup.json(&["job", "status", "-json"])[0]["ID"], "talker");
+    assert_eq!(lone.json(&["job", "status", "-json"])[0]["ID"], "talker");
     assert_eq!(
-        setup.json(&["job", "status", "--json", "talker"])["ID"],
+        lone.json(&["job", "status", "--json", "talker"])["ID"],
         "talker"
     );
     assert_eq!(
-        setup.json(&["job", "inspect", "-json", "talker"])["ID"],
+        lone.json(&["job", "inspect", "-json", "talker"])["ID"],
         "talker"
     );
     assert_eq!(
-        setup.json(&["job", "inspect", "talker"])["Job"]["ID"],
+        lone.json(&["job", "inspect", "talker"])["Job"]["ID"],
         "talker"
     );
-    let version = setup.json(&["inspect", "-version", "0", "talker"]);
+    let version = lone.json(&["inspect", "-version", "0", "talker"]);
     assert_eq!(version["Job"]["Version"], 0);
-    let err = setup
+    let err = lone
         .run(&["job", "inspect", "-version=7", "talker"])
         .failed();
     assert_eq!(err, "No version 7 of job \"talker\" is kept");
 
-    let alloc = setup.running("talker");
-    let out = setup.run(&["alloc", "status", &alloc[..8]]).ok();
+    let alloc = running(&lone, "talker");
+    let out = lone.run(&["alloc", "status", &alloc[..8]]).ok();
     has(
         &out,
         &[
@@ -228,94 +121,89 @@ fn service_runs_and_is_shown() {
         ],
     );
     assert_eq!(
-        setup.json(&["alloc", "status", "-json", &alloc])["ID"],
+        lone.json(&["alloc", "status", "-json", &alloc])["ID"],
         alloc.as_str()
     );
-    has(&setup.run(&["alloc", "status"]).ok(), &[&alloc[..8]]);
+    has(&lone.run(&["alloc", "status"]).ok(), &[&alloc[..8]]);
     has(
-        &setup.run(&["status", &alloc[..7]]).ok(),
+        &lone.run(&["status", &alloc[..7]]).ok(),
         &["= talker.talk[0]"],
     );
-    let eval = setup.json(&["alloc", "status", "-json", &alloc]);
+    let eval = lone.json(&["alloc", "status", "-json", &alloc]);
     let eval = eval["EvalID"].as_str().unwrap();
     has(
-        &setup.run(&["eval", "status", eval]).ok(),
+        &lone.run(&["eval", "status", eval]).ok(),
         &["= complete", "= talker"],
     );
-    assert_eq!(setup.json(&["eval", "status", "-json", eval])["ID"], eval);
-    let deployments = setup.json(&["deployment", "status", "-json"]);
+    assert_eq!(lone.json(&["eval", "status", "-json", eval])["ID"], eval);
+    let deployments = lone.json(&["deployment", "status", "-json"]);
     let deployment = deployments[0]["ID"].as_str().unwrap();
     has(
-        &setup.run(&["deployment", "status", deployment]).ok(),
+        &lone.run(&["deployment", "status", deployment]).ok(),
         &["= successful"],
     );
 
-    let nodes = setup.json(&["node", "status", "-json"]);
+    let nodes = lone.json(&["node", "status", "-json"]);
     let node = nodes[0]["ID"].as_str().unwrap();
-    has(&setup.run(&["node", "status"]).ok(), &[&node[..8], "ready"]);
+    has(&lone.run(&["node", "status"]).ok(), &[&node[..8], "ready"]);
     has(
-        &setup.run(&["node", "status", &node[..8]]).ok(),
+        &lone.run(&["node", "status", &node[..8]]).ok(),
         &["raw_exec", "ready"],
     );
-    has(&setup.run(&["node", "status", "-self"]).ok(), &[node]);
+    has(&lone.run(&["node", "status", "-self"]).ok(), &[node]);
+    assert_eq!(lone.json(&["node", "status", "-self", "-json"])["ID"], node);
     assert_eq!(
-        setup.json(&["node", "status", "-self", "-json"])["ID"],
-        node
-    );
-    assert_eq!(
-        setup.json(&["operator", "api", "/v1/jobs"])[0]["ID"],
+        lone.json(&["operator", "api", "/v1/jobs"])[0]["ID"],
         "talker"
     );
-    setup.run(&["operator", "api", "/v1/job/nobody"]).with(1);
-    setup.run(&["system", "gc"]).ok();
-    setup.job_status("talker", "running");
+    lone.run(&["operator", "api", "/v1/job/nobody"]).with(1);
+    lone.run(&["system", "gc"]).ok();
+    wait_for_status(&lone, "talker", "running");
 }
 
 #[test]
 fn node_driver_has_update_time() {
-    let setup = Setup::new();
-    let node = setup.json(&["node", "status", "-self", "-json"]);
+    let lone = Lone::new();
+    let node = lone.json(&["node", "status", "-self", "-json"]);
     let changed = node["Drivers"]["raw_exec"]["UpdateTime"].as_str().unwrap();
     assert!(changed.starts_with("20"), "{changed}");
 }
 
 #[test]
 fn tasks_are_signalled_restarted_and_stopped() {
-    let setup = Setup::new();
-    let file = setup.file("talker.hcl", TALKER);
-    setup.run(&["run", &file]).ok();
-    let alloc = setup.running("talker");
+    let lone = Lone::new();
+    let file = written(&lone, "talker.hcl", TALKER);
+    lone.run(&["run", &file]).ok();
+    let alloc = running(&lone, "talker");
     let id = &alloc[..8];
-    let logs = setup.start(&["alloc", "logs", "-f", "-stdout", id]);
+    let logs = lone.start(&["alloc", "logs", "-f", "-stdout", id]);
     logs.line(&format!("hello from {alloc}"));
 
-    setup.run(&["alloc", "signal", "-s", "SIGUSR1", id]).ok();
+    lone.run(&["alloc", "signal", "-s", "SIGUSR1", id]).ok();
     logs.line("got USR1");
-    setup.run(&["alloc", "restart", id, "say"]).ok();
+    lone.run(&["alloc", "restart", id, "say"]).ok();
     logs.line("goodbye");
     logs.nth_line("hello from", 1);
-    setup.run(&["job", "restart", "-yes", "talker"]).ok();
+    lone.run(&["job", "restart", "-yes", "talker"]).ok();
     logs.nth_line("hello from", 2);
-    setup.running("talker");
-    let err = setup.run(&["alloc", "restart", id, "nobody"]).failed();
+    running(&lone, "talker");
+    let err = lone.run(&["alloc", "restart", id, "nobody"]).failed();
     assert_eq!(err, "Could not find task named: nobody, found: say");
-    let err = setup
-        .run(&["alloc", "signal", "-s", "SIGWHAT", id])
-        .failed();
+    let err = lone.run(&["alloc", "signal", "-s", "SIGWHAT", id]).failed();
     has(&err, &["SIGWHAT"]);
 
     // A stop brings a replacement, and the end of what is followed.
-    let out = setup.run(&["alloc", "stop", id]).ok();
+    let out = lone.run(&["alloc", "stop", id]).ok();
     has(&out, &["finished with status \"complete\""]);
     let out = logs.end().ok();
     assert_eq!(out.matches("goodbye").count(), 3, "{out}");
     assert!(out.ends_with("goodbye"), "{out}");
-    let next = setup.running("talker");
+    let next = running(&lone, "talker");
     assert_ne!(next, alloc);
 
-    let logs = setup.start(&["alloc", "logs", "-f", &next]);
+    let logs = lone.start(&["alloc", "logs", "-f", &next]);
     logs.line("hello from");
-    let out = setup.run(&["job", "stop", "talker"]).ok();
+    let out = lone.run(&["job", "stop", "talker"]).ok();
     has(
         &out,
         &["Monitoring evaluation", "finished with status \"complete\""],
@@ -323,81 +211,80 @@ fn tasks_are_signalled_restarted_and_stopped() {
     let ended = logs.end();
     has(&ended.err, &["a complaint"]);
     has(&ended.ok(), &["goodbye"]);
-    setup.job_status("talker", "dead");
+    wait_for_status(&lone, "talker", "dead");
     has(
-        &setup.run(&["job", "status", "talker"]).ok(),
+        &lone.run(&["job", "status", "talker"]).ok(),
         &["= dead (stopped)"],
     );
-    assert_eq!(setup.world.launches(), Vec::<String>::new());
+    assert_eq!(lone.world.launches(), Vec::<String>::new());
 
-    let out = setup
+    let out = lone
         .run(&["job", "stop", "-purge", "-detach", "talker"])
         .ok();
     assert_eq!(out.trim().len(), 36, "an evaluation: {out}");
-    setup.agent.wait_for("/v1/jobs", |jobs| {
+    lone.agent.wait_for("/v1/jobs", |jobs| {
         jobs.as_array().unwrap().is_empty().then_some(())
     });
-    let err = setup.run(&["job", "status", "talker"]).failed();
+    let err = lone.run(&["job", "status", "talker"]).failed();
     assert_eq!(err, "No job(s) with prefix or ID \"talker\" found");
-    assert_eq!(setup.run(&["job", "status"]).ok(), "No running jobs");
+    assert_eq!(lone.run(&["job", "status"]).ok(), "No running jobs");
 }
 
 #[test]
 fn logs_are_shown_by_offset_and_tail() {
-    let setup = Setup::new();
-    let file = setup.file("counter.hcl", COUNTER);
+    let lone = Lone::new();
+    let file = written(&lone, "counter.hcl", COUNTER);
     has(
-        &setup.run(&["job", "run", &file]).ok(),
+        &lone.run(&["job", "run", &file]).ok(),
         &["finished with status \"complete\""],
     );
-    let allocs = setup.json(&["operator", "api", "/v1/job/counter/allocations"]);
+    let allocs = lone.json(&["operator", "api", "/v1/job/counter/allocations"]);
     let id = allocs[0]["ID"].as_str().unwrap();
     // Followed until the task ends, which may be now or be long ago.
-    let ended = setup.run(&["logs", "-f", id]);
+    let ended = lone.run(&["logs", "-f", id]);
     assert_eq!(ended.err, "three");
     assert_eq!(ended.ok(), "1\n2\n3");
-    assert_eq!(setup.run(&["alloc", "logs", id]).ok(), "1\n2\n3");
+    assert_eq!(lone.run(&["alloc", "logs", id]).ok(), "1\n2\n3");
     assert_eq!(
-        setup.run(&["alloc", "logs", "-job", "counter"]).ok(),
+        lone.run(&["alloc", "logs", "-job", "counter"]).ok(),
         "1\n2\n3"
     );
     assert_eq!(
-        setup
-            .run(&["alloc", "logs", "-tail", "-n", "2", id, "up"])
+        lone.run(&["alloc", "logs", "-tail", "-n", "2", id, "up"])
             .ok(),
         "2\n3"
     );
     assert_eq!(
-        setup.run(&["alloc", "logs", "-tail", "-c=3", id]).ok(),
+        lone.run(&["alloc", "logs", "-tail", "-c=3", id]).ok(),
         "\n3"
     );
-    assert_eq!(setup.run(&["job", "logs", "-now", "counter"]).ok(), "");
-    let ended = setup.run(&["alloc", "logs", "-stderr", id]);
+    assert_eq!(lone.run(&["job", "logs", "-now", "counter"]).ok(), "");
+    let ended = lone.run(&["alloc", "logs", "-stderr", id]);
     assert_eq!(ended.err, "three");
     assert_eq!(ended.ok(), "");
     assert_eq!(
-        setup.run(&["alloc", "logs", "-task", "beside", id]).ok(),
+        lone.run(&["alloc", "logs", "-task", "beside", id]).ok(),
         "beside"
     );
-    let err = setup.run(&["alloc", "logs", id, "nobody"]).failed();
+    let err = lone.run(&["alloc", "logs", id, "nobody"]).failed();
     assert_eq!(err, "Could not find task named: nobody, found: beside, up");
     for nothing in ["ffffffff", "zz", "", "../etc"] {
-        let err = setup.run(&["alloc", "logs", nothing]).failed();
+        let err = lone.run(&["alloc", "logs", nothing]).failed();
         assert_eq!(
             err,
             format!("No allocation(s) with prefix or id \"{nothing}\" found")
         );
     }
-    setup.job_status("counter", "dead");
+    wait_for_status(&lone, "counter", "dead");
 }
 
 #[test]
 fn job_files_have_variables() {
-    let setup = Setup::new();
-    let file = setup.file("talker.hcl", TALKER);
-    let values = setup.file("values.hcl", "word = \"from a file\"\ncopies = 0\n");
+    let lone = Lone::new();
+    let file = written(&lone, "talker.hcl", TALKER);
+    let values = written(&lone, "values.hcl", "word = \"from a file\"\ncopies = 0\n");
     let args = |job: &Value| job["Job"]["TaskGroups"][0]["Tasks"][0]["Config"]["args"].to_string();
-    let job = setup.json(&["job", "run", "-output", "-var-file", &values, &file]);
+    let job = lone.json(&["job", "run", "-output", "-var-file", &values, &file]);
     has(&args(&job), &["from a file from "]);
     assert_eq!(job["Job"]["TaskGroups"][0]["Count"], 0);
     let both = [
@@ -410,7 +297,7 @@ fn job_files_have_variables() {
         "copies=3",
         &file,
     ];
-    let job = setup.json(&both);
+    let job = lone.json(&both);
     has(&args(&job), &["given from "]);
     assert_eq!(job["Job"]["TaskGroups"][0]["Count"], 3);
     let mut from_env = command(["run", "-output", &file]);
@@ -419,54 +306,53 @@ fn job_files_have_variables() {
         .ok();
     has(&out, &["environment from "]);
 
-    let err = setup
+    let err = lone
         .run(&["job", "validate", "-var", "wrd=x", &file])
         .failed();
     has(&err, &["wrd", "word"]);
-    setup
-        .run(&[
-            "job",
-            "validate",
-            "-var",
-            "wrd=x",
-            "-hcl2-strict=false",
-            &file,
-        ])
-        .ok();
-    let err = setup
+    lone.run(&[
+        "job",
+        "validate",
+        "-var",
+        "wrd=x",
+        "-hcl2-strict=false",
+        &file,
+    ])
+    .ok();
+    let err = lone
         .run(&["job", "validate", "-var", "copies=many", &file])
         .failed();
     has(&err, &["copies", "number"]);
-    let err = setup
+    let err = lone
         .run(&["job", "validate", "-var", "nonsense", &file])
         .failed();
     has(&err, &["-var nonsense: expected NAME=VALUE"]);
-    let err = setup
+    let err = lone
         .run(&["job", "validate", "-var-file", "/nowhere/at/all", &file])
         .failed();
     has(&err, &["cannot open /nowhere/at/all: No such file"]);
 
-    let out = setup
+    let out = lone
         .run(&["job", "run", "-detach", "-var-file", &values, &file])
         .ok();
     has(&out, &["Job registration successful\nEvaluation ID: "]);
     assert_eq!(
-        setup.json(&["job", "inspect", "talker"])["Job"]["TaskGroups"][0]["Count"],
+        lone.json(&["job", "inspect", "talker"])["Job"]["TaskGroups"][0]["Count"],
         0
     );
     // What is there is not replaced when only a new job is meant.
-    let err = setup
+    let err = lone
         .run(&["job", "run", "-check-index", "0", &file])
         .failed();
     has(&err, &["Error submitting job: "]);
-    let json = setup.json(&["run", "-output", &file]).to_string();
-    let json = setup.file("talker.json", &json);
-    setup.run(&["job", "validate", "-json", &json]).ok();
+    let json = lone.json(&["run", "-output", &file]).to_string();
+    let json = written(&lone, "talker.json", &json);
+    lone.run(&["job", "validate", "-json", &json]).ok();
 }
 
 #[test]
 fn job_file_is_read_from_stdin() {
-    let setup = Setup::new();
+    let lone = Lone::new();
     let mut command = command(["job", "run", "-output", "-"]);
     let mut child = command
         .stdin(Stdio::piped())
@@ -483,13 +369,13 @@ fn job_file_is_read_from_stdin() {
     assert!(out.status.success());
     let job: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(job["Job"]["ID"], "counter");
-    drop(setup);
+    drop(lone);
 }
 
 #[test]
 fn agent_address_comes_from_option_or_environment() {
-    let setup = Setup::new();
-    let addr = format!("http://{}", setup.agent.addr);
+    let lone = Lone::new();
+    let addr = format!("http://{}", lone.agent.addr);
     let nobody = format!("http://{}", free_addr());
     let ask = |args: &[&str], env: &[(&str, &str)]| {
         let mut command = command(args);
@@ -514,7 +400,7 @@ fn agent_address_comes_from_option_or_environment() {
         found
     );
 
-    let file = setup.file("talker.hcl", TALKER);
+    let file = written(&lone, "talker.hcl", TALKER);
     let asking: [&[&str]; 7] = [
         &["job", "status"],
         &["job", "run", &file],
@@ -580,46 +466,45 @@ fn command_line_mistakes_are_reported() {
 
 #[test]
 fn ambiguous_id_prefix_is_refused() {
-    let setup = Setup::new();
+    let lone = Lone::new();
     let none = "copies = 0\n";
-    let values = setup.file("values.hcl", none);
+    let values = written(&lone, "values.hcl", none);
     for name in ["web-one", "web-two"] {
         let text = TALKER.replace("\"talker\"", &format!("{name:?}"));
-        let file: PathBuf = setup.world.file("job.hcl", &text);
+        let file: PathBuf = lone.world.file("job.hcl", &text);
         let file = file.to_string_lossy().into_owned();
-        setup
-            .run(&["run", "-detach", "-var-file", &values, &file])
+        lone.run(&["run", "-detach", "-var-file", &values, &file])
             .ok();
     }
     assert_eq!(
-        setup.json(&["job", "status", "-json", "web-o"])["ID"],
+        lone.json(&["job", "status", "-json", "web-o"])["ID"],
         "web-one"
     );
-    let err = setup.run(&["job", "inspect", "web"]).failed();
+    let err = lone.run(&["job", "inspect", "web"]).failed();
     has(
         &err,
         &["Prefix \"web\" matched multiple jobs", "web-one", "web-two"],
     );
     // Nobody is there to be asked whether this is the right one.
-    let out = setup.run(&["job", "stop", "web-o"]);
+    let out = lone.run(&["job", "stop", "web-o"]);
     assert!(!out.out.contains("Monitoring"), "{out:?}");
     assert_eq!(
-        setup.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
+        lone.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
         Value::Bool(false)
     );
-    setup.run(&["job", "stop", "-yes", "web-o"]).ok();
+    lone.run(&["job", "stop", "-yes", "web-o"]).ok();
     assert_eq!(
-        setup.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
+        lone.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
         Value::Bool(true)
     );
 }
 
 #[test]
 fn unplaceable_job_has_own_exit_code() {
-    let setup = Setup::new();
+    let lone = Lone::new();
     let text = TALKER.replace("\"raw_exec\"", "\"qemu\"");
-    let file = setup.file("qemu.hcl", &text);
-    let out = setup.run(&["job", "run", &file]).with(2);
+    let file = written(&lone, "qemu.hcl", &text);
+    let out = lone.run(&["job", "run", &file]).with(2);
     has(
         &out,
         &[
@@ -629,18 +514,18 @@ fn unplaceable_job_has_own_exit_code() {
             "qemu",
         ],
     );
-    let out = setup.run(&["job", "status", "talker"]).ok();
+    let out = lone.run(&["job", "status", "talker"]).ok();
     has(&out, &["Placement Failure", "qemu", "= pending"]);
-    setup.run(&["job", "stop", "talker"]).ok();
+    lone.run(&["job", "stop", "talker"]).ok();
 }
 
 /// Links, pipes and names that are no text are left out, whichever way a directory is copied.
 #[test]
 fn copy_says_what_it_leaves_out() {
-    let setup = Setup::new();
-    let file = setup.file("talker.hcl", TALKER);
-    setup.run(&["run", &file]).ok();
-    let id = setup.running("talker");
+    let lone = Lone::new();
+    let file = written(&lone, "talker.hcl", TALKER);
+    lone.run(&["run", &file]).ok();
+    let id = running(&lone, "talker");
     let odd = |dir: &PathBuf| {
         std::os::unix::fs::symlink("plain", dir.join("link")).unwrap();
         std::fs::write(dir.join(OsStr::from_bytes(b"n\xff")), "").unwrap();
@@ -658,18 +543,18 @@ fn copy_says_what_it_leaves_out() {
         has(&told.err, &lines.each_ref().map(String::as_str));
     };
 
-    let here = setup.world.path("tree");
+    let here = lone.world.path("tree");
     std::fs::create_dir_all(here.join("below")).unwrap();
     std::fs::write(here.join("plain"), "words").unwrap();
     std::fs::write(here.join("below/other"), "more").unwrap();
     let from = here.to_string_lossy().into_owned();
     let there = format!("{id}:alloc/data/tree");
-    let copied = setup.run(&["alloc", "cp", &from, &there]);
+    let copied = lone.run(&["alloc", "cp", &from, &there]);
     assert_eq!((copied.code, &*copied.err), (0, ""), "{copied:?}");
     odd(&here);
-    is_told(&setup.run(&["alloc", "cp", &from, &there]), &from);
+    is_told(&lone.run(&["alloc", "cp", &from, &there]), &from);
 
-    let data = setup
+    let data = lone
         .world
         .data()
         .join("alloc")
@@ -677,9 +562,9 @@ fn copy_says_what_it_leaves_out() {
         .join("alloc/data/tree");
     assert!(!data.join("link").is_symlink() && data.join("below/other").is_file());
     odd(&data);
-    let back = setup.world.path("back");
+    let back = lone.world.path("back");
     let to = back.to_string_lossy().into_owned();
-    let copied = setup.run(&["alloc", "cp", &there, &to]);
+    let copied = lone.run(&["alloc", "cp", &there, &to]);
     is_told(&copied, "alloc/data/tree");
     assert_eq!(std::fs::read(back.join("below/other")).unwrap(), b"more");
     assert_eq!(std::fs::read_dir(&back).unwrap().count(), 2);

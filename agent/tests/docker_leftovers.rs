@@ -1,5 +1,5 @@
-//! What is left of containers when their agent is not there: it is found, shown with its owner, and removed only where
-//! it is proved to be the agent's. Without root or an engine, these tests say so and pass.
+//! What is left of containers and images when their agent is not there: it is found, shown with its owner, and removed
+//! only where it is proved to be the agent's. Without root or an engine, these tests say so and pass.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +15,7 @@ mod support;
 use std::fs;
 
 use containers::engine::{Engine, IMAGE};
+use containers::registry::Registry;
 use containers::{agent, alloc, run};
 use serde_json::Value;
 use support::{Agent, Ended, Lone, Program};
@@ -32,6 +33,37 @@ fn run_web(lone: &Lone, engine: &Engine) -> String {
     );
     alloc(lone, "web", |task| task["State"] == "running");
     engine.containers().remove(0)
+}
+
+/// Runs a job of one container of an image that the agent fetches, and that stays. The image.
+fn run_fetched(lone: &Lone, engine: &Engine, registry: &Registry) -> String {
+    registry.put("web", "1", &engine.layer(), &["WHO=web"]);
+    let image = registry.image("web:1");
+    let stays = "command = \"/bin/sleep\"\n args = [\"1000\"]";
+    run(
+        lone,
+        "fetched",
+        &format!("config {{\n image = \"{image}\"\n {stays}\n }}"),
+    );
+    alloc(lone, "fetched", |task| task["State"] == "running");
+    image
+}
+
+fn has(engine: &Engine, image: &str) -> bool {
+    let found = engine.docker(&["image", "inspect", image]);
+    found.status.success()
+}
+
+/// What `system audit` says of images, with these words.
+fn audit_images(addr: &str, words: &[&str]) -> Vec<Value> {
+    let mut all = audit_of("image", addr, words);
+    for _ in 1..PATIENCE {
+        if !all.is_empty() {
+            break;
+        }
+        all = audit_of("image", addr, words);
+    }
+    all
 }
 
 /// How often an engine is asked that has too much to do to answer in time.
@@ -55,17 +87,21 @@ fn audit(addr: &str, words: &[&str]) -> Vec<Value> {
 /// The same, whether the engine answers or not. The code is not that of success while one is leaked; what else there is
 /// on this machine is other tests' matter.
 fn audit_once(addr: &str, words: &[&str]) -> Vec<Value> {
+    audit_of("container", addr, words)
+}
+
+fn audit_of(kind: &str, addr: &str, words: &[&str]) -> Vec<Value> {
     let address = format!("http://{addr}");
     let args = ["system", "audit", "-json", "-address", &address];
     let ended = Program::run([&args[..], words].concat());
     let all: Value = serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{ended:?}"));
     let all = all.as_array().unwrap().iter();
-    let containers = all.filter(|it| it["Kind"] == "container");
+    let of_kind = all.filter(|it| it["Kind"] == kind);
     let is_leaked = |it: &&Value| it["Owner"] == "leaked" && it["Done"] == "";
-    if containers.clone().any(|it| is_leaked(&it)) {
+    if of_kind.clone().any(|it| is_leaked(&it)) {
         assert_eq!(ended.code, 2, "{ended:?}");
     }
-    containers.cloned().collect()
+    of_kind.cloned().collect()
 }
 
 #[test]
@@ -132,6 +168,60 @@ fn container_that_state_does_not_know_is_leaked_and_removed() {
     assert_eq!(engine.containers(), [""; 0]);
     assert!(audit(&addr, &[]).is_empty());
     drop(agent);
+}
+
+#[test]
+fn image_that_state_does_not_know_is_leaked_and_removed() {
+    let registry = Registry::start();
+    let Some((lone, engine)) = agent("gc {\n image_delay = \"1ms\"\n }") else {
+        return;
+    };
+    let image = run_fetched(&lone, &engine, &registry);
+    let found = audit_images(&lone.agent.addr, &[]);
+    assert_eq!(found.len(), 1, "nothing of other images: {found:?}");
+    for (field, expected) in [("Owner", "task"), ("Task", "t"), ("Program", &image)] {
+        assert_eq!(found[0][field], expected, "{found:?}");
+    }
+    let Lone { agent, world, .. } = lone;
+    let addr = agent.addr.clone();
+    agent.kill_9();
+    fs::remove_dir_all(world.data().join("state")).unwrap();
+    let settings = world.path("agent.hcl");
+    let options = ["-config", settings.to_str().unwrap(), "-accept-state-loss"];
+    let agent = Agent::start_with(&world.data(), &addr, &options);
+    assert_eq!(audit_images(&addr, &[])[0]["Owner"], "leaked");
+    // With its container.
+    let found = audit_images(&addr, &["-fix"]);
+    assert_eq!(found[0]["Done"], "removed", "{found:?}");
+    assert!(!has(&engine, &image) && has(&engine, IMAGE));
+    assert!(audit_of("image", &addr, &[]).is_empty());
+    drop(agent);
+}
+
+#[test]
+fn data_directory_is_destroyed_with_the_images_it_brought() {
+    let registry = Registry::start();
+    let Some((lone, engine)) = agent("gc {\n image = false\n }") else {
+        return;
+    };
+    let image = run_fetched(&lone, &engine, &registry);
+    lone.run(&["job", "stop", "-detach", "-purge", "fetched"])
+        .ok();
+    let kept = support::until(|| {
+        let found = audit_images(&lone.agent.addr, &[]);
+        let kept = found.first()?["Remark"].as_str()?.to_owned();
+        Some(kept).filter(|kept| kept.contains("the settings keep it"))
+    });
+    assert!(kept.contains("rmi") && has(&engine, &image), "{kept}");
+    let Lone { agent, world, .. } = lone;
+    agent.kill_9();
+    let data = world.data();
+    let args = ["system", "destroy", "-data-dir", data.to_str().unwrap()];
+    let asks = Program::run(args);
+    assert!(asks.err.contains(&image), "{asks:?}");
+    let destroyed = Program::run([&args[..], &["-yes", "-stop-tasks"]].concat());
+    assert_eq!(destroyed.code, 0, "{destroyed:?}");
+    assert!(!has(&engine, &image) && has(&engine, IMAGE));
 }
 
 #[test]

@@ -437,12 +437,10 @@ fn unsuitable_job_move_is_refused_with_reason() {
     let agent = Agent::start(&world.path("data"), &free_addr());
     for (field, value, why) in [
         ("ID", "x", "the ID is no UUID"),
-        ("Address", "ftp://x", "the Address is not http://HOST:PORT"),
-        (
-            "Address",
-            "http://a/b c",
-            "the Address is not http://HOST:PORT",
-        ),
+        ("Address", "ftp://x", "is no address http://HOST:PORT"),
+        ("Address", "http://a/b c", "is no address http://HOST:PORT"),
+        ("Address", "HTTPS://a", "is no address http://HOST:PORT"),
+        ("Address", "https://a", "no certificate authority"),
         ("Token", "a\nb", "the Token is none"),
     ] {
         let mut body = job("true");

@@ -9,27 +9,24 @@
     reason = "a test may panic"
 )]
 
-use drover_core::agent::requests::{PutVariable, Register, Signal};
-use drover_core::ids::RequestId;
+#[path = "recording_redaction/planted.rs"]
+mod planted;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use drover_core::agent::requests::{PutVariable, Register, Signal};
 use drover_core::agent::{Agent, Input};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, request};
+use drover_core::ids::RequestId;
 use drover_core::input::{DriverInput, Found, HookInput, HookOutput, StoreInput};
 use drover_core::model::alloc::ExitResult;
-use drover_core::model::artifact::Artifact;
-use drover_core::model::group::{Network, TaskGroup};
-use drover_core::model::identity::Identity;
-use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::submission::Submission;
-use drover_core::model::task::{Resources, Task};
-use drover_core::model::template::Template;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
@@ -39,207 +36,7 @@ use drover_core::work::HookWork;
 use drover_io_real::recorder::Recorder;
 use drover_io_sim::replay::{Recording, verify};
 use drover_recorder::file::{self, End};
-use serde_json::{Value, json};
-
-/// Every secret has this in it.
-const SECRET: &str = "hunter2";
-
-/// Fields of these kinds of blocks that hold no secret: names, ids, times, numbers, conditions on
-/// the node, or blocks whose own fields are looked at. Whoever adds a field decides.
-const SHOWN: &[(&str, &[&str])] = &[
-    (
-        "job",
-        &[
-            "ID",
-            "Name",
-            "Namespace",
-            "Region",
-            "Type",
-            "Priority",
-            "AllAtOnce",
-            "Datacenters",
-            "NodePool",
-            "Constraints",
-            "TaskGroups",
-            "Update",
-            "Reschedule",
-            "Periodic",
-            "ParameterizedJob",
-            "ParentID",
-            "Dispatched",
-            "Stop",
-            "Version",
-            "Stable",
-            "Status",
-            "StatusDescription",
-            "SubmitTime",
-            "CreateIndex",
-            "ModifyIndex",
-            "JobModifyIndex",
-        ],
-    ),
-    (
-        "group",
-        &[
-            "Name",
-            "Count",
-            "Constraints",
-            "RestartPolicy",
-            "ReschedulePolicy",
-            "Update",
-            "EphemeralDisk",
-            "Networks",
-            "Volumes",
-            "ShutdownDelay",
-            "MaxRunDuration",
-            "StopAfterClientDisconnect",
-            "MaxClientDisconnect",
-            "PreventRescheduleOnLost",
-            "Tasks",
-        ],
-    ),
-    (
-        "task",
-        &[
-            "Name",
-            "Driver",
-            "User",
-            "Lifecycle",
-            "Leader",
-            "KillTimeout",
-            "KillSignal",
-            "ShutdownDelay",
-            "RestartPolicy",
-            "Resources",
-            "LogConfig",
-            "Constraints",
-            "DispatchPayload",
-            "Identity",
-            "Identities",
-            "VolumeMounts",
-        ],
-    ),
-    (
-        "identity",
-        &[
-            "Name",
-            "Audience",
-            "ChangeMode",
-            "ChangeSignal",
-            "Env",
-            "File",
-            "Filepath",
-            "TTL",
-        ],
-    ),
-    ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
-    (
-        "template",
-        &[
-            "SourcePath",
-            "DestPath",
-            "ChangeMode",
-            "ChangeSignal",
-            "ChangeScript",
-            "Splay",
-            "Perms",
-            "Uid",
-            "Gid",
-            "LeftDelim",
-            "RightDelim",
-            "Envvars",
-            "ErrMissingKey",
-            "Once",
-            "Wait",
-            "VaultGrace",
-        ],
-    ),
-    (
-        "network",
-        &["Mode", "ReservedPorts", "DynamicPorts", "Hostname"],
-    ),
-    (
-        "resources",
-        &[
-            "CPU",
-            "Cores",
-            "MemoryMB",
-            "MemoryMaxMB",
-            "SecretsMB",
-            "Devices",
-        ],
-    ),
-];
-
-/// The block with a secret in every field that may have one, in the shape that the field has.
-fn planted(kind: &str, block: &impl serde::Serialize) -> Value {
-    let (_, shown) = SHOWN.iter().find(|(name, _)| *name == kind).unwrap();
-    let mut block = serde_json::to_value(block).unwrap();
-    for (field, value) in block.as_object_mut().unwrap() {
-        if shown.contains(&field.as_str()) {
-            continue;
-        }
-        let secret = format!("{SECRET}-{kind}-{field}");
-        let nested = json!({ "plain": secret, "deep": [{ "token": secret, "pin": 20_241_121 }] });
-        *value = match (field.as_str(), &value) {
-            ("Meta" | "Env" | "GetterOptions" | "GetterHeaders", _) => {
-                json!({ "name": secret, "same": secret })
-            }
-            ("Config", _) => nested,
-            (_, Value::Array(_)) => json!([nested]),
-            (_, Value::String(_)) => json!(secret),
-            _ => nested,
-        };
-    }
-    block
-}
-
-fn job() -> Job {
-    let mut task = planted("task", &Task::default());
-    let mut template = planted("template", &Template::default());
-    template["EmbeddedTmpl"] = json!(format!("{SECRET}-template"));
-    template["DestPath"] = json!("local/config");
-    template["ChangeMode"] = json!("script");
-    template["ChangeScript"] = json!({
-        "Command": format!("{SECRET}-command"), "Args": [format!("{SECRET}-argument")],
-        "RunOnFirstRender": true,
-    });
-    task["Templates"] = json!([template]);
-    task["Name"] = json!("main");
-    task["Driver"] = json!("custom");
-    task["Artifacts"] = json!([planted("artifact", &Artifact::default())]);
-    task["Resources"] = planted("resources", &Resources::default());
-    task["RestartPolicy"] = json!({
-        "Attempts": 1_000, "Interval": 3_600_000_000_000_i64, "Delay": 1_000_000, "Mode": "fail",
-    });
-    task["Env"]["URL"] = json!("db://${name}:hunter2-mixed@${NOMAD_META_name}/");
-    task["DispatchPayload"] = json!({ "File": "in/data" });
-    let mut identity = planted("identity", &Identity::default());
-    identity["File"] = json!(true);
-    identity["TTL"] = json!(60_000_000_000_i64);
-    task["Identity"] = identity;
-    let mut mock = task.clone();
-    mock["Name"] = json!("pretended");
-    mock["Driver"] = json!("mock_driver");
-    mock["Config"] = json!({
-        "run_for": "${NOMAD_META_span}", "exit_code": 12_345, "stdout_string": "hunter2-config",
-        "stderr_string": "${same} and hunter2", "driver_port_map": "http:8080",
-        "exec_command": [{ "run_for": "5m", "stdout_string": "hunter2-command" }],
-    });
-    mock["Meta"]["span"] = json!("90s");
-    let mut group = planted("group", &TaskGroup::default());
-    group["Name"] = json!("group");
-    group["Networks"] = json!([planted("network", &Network::default())]);
-    group["Tasks"] = json!([task, mock]);
-    let mut job = planted("job", &Job::default());
-    job["ID"] = json!("job");
-    job["Type"] = json!("batch");
-    job["Dispatched"] = json!(true);
-    job["ParentID"] = json!("parent");
-    job["ParameterizedJob"] = json!({ "Payload": "required", "MetaOptional": ["name"] });
-    job["TaskGroups"] = json!([group]);
-    serde_json::from_value(job).unwrap()
-}
+use planted::{SECRET, job};
 
 /// An agent in a little world where whatever is asked fails, now and then, with words that have a
 /// secret in them.
@@ -278,6 +75,77 @@ fn recorder(dir: &Path, size: u64) -> Recorder {
 
 fn words(what: &str) -> String {
     format!("it said \"{SECRET}-{what}\"")
+}
+
+/// What a driver answers to the how-manieth that was asked.
+fn answer_of(asked: DriverEffect, nth: u64) -> DriverInput {
+    let fails = |what| Failure::fatal(words(what));
+    match asked {
+        DriverEffect::Start(request::Start { op, launch, .. }) if nth.is_multiple_of(5) => {
+            let failure = Failure::recoverable(words("start"));
+            DriverInput::StartFailed {
+                op,
+                launch,
+                failure,
+            }
+        }
+        DriverEffect::Start(request::Start { op, launch, .. }) => DriverInput::Started {
+            op,
+            launch,
+            network: None,
+        },
+        DriverEffect::Recover(request::Recover { op, launch, .. }) => DriverInput::Recovered {
+            op,
+            launch,
+            found: Found::Gone(words("gone")),
+            network: None,
+        },
+        DriverEffect::Stop(request::Stop { op, launch, .. }) => DriverInput::Stopped {
+            op,
+            launch,
+            result: Err(fails("stop")),
+        },
+        DriverEffect::Signal(request::Signal { op, launch, .. }) => DriverInput::Signaled {
+            op,
+            launch,
+            result: Err(fails("signal")),
+        },
+        DriverEffect::Exec(request::Exec { op, launch, .. }) => DriverInput::Executed {
+            op,
+            launch,
+            result: if nth.is_multiple_of(2) {
+                Err(fails("script"))
+            } else {
+                Ok(3)
+            },
+            output: String::new(),
+        },
+        DriverEffect::Health(request::Health { op, launch }) => DriverInput::Executed {
+            op,
+            launch,
+            result: Err(fails("health")),
+            output: String::new(),
+        },
+        DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
+            DriverInput::SessionOpened {
+                op,
+                launch,
+                result: if nth.is_multiple_of(2) {
+                    Err(fails("session"))
+                } else {
+                    Ok(())
+                },
+            }
+        }
+        DriverEffect::Destroy(request::Destroy { op, launch }) => DriverInput::Destroyed {
+            op,
+            launch,
+            result: match nth % 7 {
+                0 => Err(Failure::recoverable(words("destroy"))),
+                _ => Ok(None),
+            },
+        },
+    }
 }
 
 impl Rig {
@@ -374,93 +242,17 @@ impl Rig {
                 }));
             }
             Effect::Driver(_, key, asked) => {
-                let answer = |input| Input::Driver(key.clone(), input);
-                match asked {
-                    DriverEffect::Start(request::Start { op, launch, .. })
-                        if nth.is_multiple_of(5) =>
-                    {
-                        let failure = Failure::recoverable(words("start"));
-                        self.answers.push(answer(DriverInput::StartFailed {
-                            op,
-                            launch,
-                            failure,
-                        }));
-                    }
-                    DriverEffect::Start(request::Start { op, launch, .. }) => {
-                        let network = None;
-                        self.answers.push(answer(DriverInput::Started {
-                            op,
-                            launch,
-                            network,
-                        }));
-                        let result = ExitResult {
-                            code: Some(1),
-                            message: Some(words("exit")),
-                            ..ExitResult::default()
-                        };
-                        self.ends
-                            .push(answer(DriverInput::Exited { launch, result }));
-                    }
-                    DriverEffect::Recover(request::Recover { op, launch, .. }) => {
-                        let found = Found::Gone(words("gone"));
-                        self.answers.push(answer(DriverInput::Recovered {
-                            op,
-                            launch,
-                            found,
-                            network: None,
-                        }));
-                    }
-                    DriverEffect::Stop(request::Stop { op, launch, .. }) => {
-                        let result = Err(Failure::fatal(words("stop")));
-                        self.answers
-                            .push(answer(DriverInput::Stopped { op, launch, result }));
-                    }
-                    DriverEffect::Signal(request::Signal { op, launch, .. }) => {
-                        let result = Err(Failure::fatal(words("signal")));
-                        self.answers
-                            .push(answer(DriverInput::Signaled { op, launch, result }));
-                    }
-                    DriverEffect::Exec(request::Exec { op, launch, .. }) => {
-                        let result = match nth % 2 {
-                            0 => Err(Failure::fatal(words("script"))),
-                            _ => Ok(3),
-                        };
-                        self.answers.push(answer(DriverInput::Executed {
-                            op,
-                            launch,
-                            result,
-                            output: String::new(),
-                        }));
-                    }
-                    DriverEffect::Health(request::Health { op, launch }) => {
-                        let result = Err(Failure::fatal(words("health")));
-                        self.answers.push(answer(DriverInput::Executed {
-                            op,
-                            launch,
-                            result,
-                            output: String::new(),
-                        }));
-                    }
-                    DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
-                        let result = match nth % 2 {
-                            0 => Err(Failure::fatal(words("session"))),
-                            _ => Ok(()),
-                        };
-                        self.answers.push(answer(DriverInput::SessionOpened {
-                            op,
-                            launch,
-                            result,
-                        }));
-                    }
-                    DriverEffect::Destroy(request::Destroy { op, launch }) => {
-                        let result = match nth % 7 {
-                            0 => Err(Failure::recoverable(words("destroy"))),
-                            _ => Ok(None),
-                        };
-                        self.answers
-                            .push(answer(DriverInput::Destroyed { op, launch, result }));
-                    }
+                let answer = answer_of(asked, nth);
+                if let DriverInput::Started { launch, .. } = answer {
+                    let result = ExitResult {
+                        code: Some(1),
+                        message: Some(words("exit")),
+                        ..ExitResult::default()
+                    };
+                    let end = DriverInput::Exited { launch, result };
+                    self.ends.push(Input::Driver(key.clone(), end));
                 }
+                self.answers.push(Input::Driver(key, answer));
             }
             _ => {}
         }

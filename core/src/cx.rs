@@ -10,7 +10,9 @@ use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Notification};
 use crate::gc::Destroys;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey, VolumeId};
+use crate::ids::{
+    AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey, VolumeId, uuid_of_version,
+};
 use crate::ledger::Ledger;
 use crate::model::event::TaskEvent;
 use crate::op::Op;
@@ -48,7 +50,7 @@ impl Rng {
     /// The next 128 bits, as an id of version 4.
     fn next_uuid(&mut self) -> u128 {
         let bits = (u128::from(self.next_u64()) << 64) | u128::from(self.next_u64());
-        bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
+        uuid_of_version(4, bits)
     }
 }
 

@@ -22,6 +22,12 @@ impl fmt::Display for NotAUuid {
 
 impl core::error::Error for NotAUuid {}
 
+/// These bits as a UUID of this version: 4 if they are random, 8 if they come by a rule of one's own.
+pub const fn uuid_of_version(version: u8, bits: u128) -> u128 {
+    let version = (version & 0xf) as u128;
+    bits & !(0xf << 76) & !(0x3 << 62) | (version << 76) | (0x2 << 62)
+}
+
 fn write_uuid(value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut text = [b'-'; 36];
     let places = text.iter_mut().enumerate();
@@ -269,6 +275,16 @@ mod tests {
         assert_eq!(id.to_string(), "01234567-89ab-cdef-0123-456789abcdef");
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.short(), "01234567");
+    }
+
+    #[test]
+    fn uuid_of_version_has_version_and_variant() {
+        let ids = [0, u128::MAX].map(|bits| AllocId(uuid_of_version(4, bits)).to_string());
+        let (low, high) = (
+            "00000000-0000-4000-8000-000000000000",
+            "ffffffff-ffff-4fff-bfff-ffffffffffff",
+        );
+        assert_eq!(ids, [low, high]);
     }
 
     #[test]

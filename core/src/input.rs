@@ -18,7 +18,7 @@ use crate::ids::{AllocId, LaunchId, TaskName, VolumeId};
 use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::device::{DeviceNode, Mount};
 use crate::model::network::PluginNetwork;
-use crate::model::remote::Remote;
+use crate::model::remote::{Remote, RemotePrevious};
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
 pub use server::ServerInput;
@@ -305,6 +305,9 @@ pub struct HookOutput {
     /// What another node said of an allocation, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
+    /// From which allocation that one was to get the disk that was asked for, where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lies_with: Option<Box<RemotePrevious>>,
     /// Which secrets directory the task has now: another one when what was in it is lost.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub secrets: String,

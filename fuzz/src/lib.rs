@@ -3,7 +3,7 @@
 //! Each function takes any bytes and panics if something does not hold. There is one for each
 //! parser: of a plugin's first line, of its messages with what the core makes of them, of
 //! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
-//! other nodes, of templates, of messages of DNS, of answers and networks of CNI, of cron expressions, of files that are formatted, of checks of services, of filter
+//! other nodes, of templates, of messages of DNS, of answers and networks of CNI, of what Docker engines say, of cron expressions, of files that are formatted, of checks of services, of filter
 //! expressions, of policies of access control, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
 //! Fuzzers and the short run of the tests use the same functions.
 //!
@@ -18,6 +18,7 @@ mod cluster;
 mod cni;
 mod cron;
 mod dns;
+mod docker;
 mod filter;
 mod format;
 mod plugin;
@@ -33,6 +34,7 @@ pub use cluster::{placed_alloc, rpc_connection, rpc_message};
 pub use cni::{cni_answer, cni_list};
 pub use cron::cron;
 pub use dns::dns_message;
+pub use docker::docker_answer;
 pub use filter::filter;
 pub use format::hcl_format;
 pub use plugin::{handshake, plugin_message};
@@ -45,7 +47,7 @@ pub use websocket::{exec_message, websocket_frame};
 pub type Target = fn(&[u8]);
 
 /// All doors by their names, and how many tries of others one of theirs takes.
-pub const TARGETS: [(&str, Target, u64); 20] = [
+pub const TARGETS: [(&str, Target, u64); 21] = [
     ("artifact", artifact, 1),
     ("attribute", attribute, 1),
     ("check", check, 1),
@@ -53,6 +55,7 @@ pub const TARGETS: [(&str, Target, u64); 20] = [
     ("cni_list", cni_list, 1),
     ("cron", cron, 1),
     ("dns_message", dns_message, 1),
+    ("docker_answer", docker_answer, 1),
     ("exec_message", exec_message, 1),
     ("filter", filter, 1),
     ("handshake", handshake, 1),

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -71,12 +72,19 @@ async fn open(authority: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(authority).await?;
     // Requests are small and shall leave at once.
     let _ = stream.set_nodelay(true);
-    // A machine that vanishes says nothing: after a silence it is asked.
-    let _ = sockopt::set_socket_keepalive(&stream, true);
-    let _ = sockopt::set_tcp_keepidle(&stream, SILENCE);
-    let _ = sockopt::set_tcp_keepintvl(&stream, PROBES.0);
-    let _ = sockopt::set_tcp_keepcnt(&stream, PROBES.1);
+    keep_alive(&stream, SILENCE);
     Ok(stream)
+}
+
+/// Has the kernel ask after such a silence whether the other side is there, and end the connection if it is not: a
+/// machine that vanishes says nothing.
+pub fn keep_alive(stream: impl AsFd, silence: Duration) {
+    let stream = stream.as_fd();
+    // What cannot fail on a socket, and would do no harm.
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, silence);
+    let _ = sockopt::set_tcp_keepintvl(stream, PROBES.0);
+    let _ = sockopt::set_tcp_keepcnt(stream, PROBES.1);
 }
 
 fn milliseconds(span: Duration) -> u32 {

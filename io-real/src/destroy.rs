@@ -255,6 +255,33 @@ impl DestroyGuard {
         }
     }
 
+    /// The images that agents brought to engines, and that go with the directory: what they are called.
+    ///
+    /// # Errors
+    /// The host cannot be looked at.
+    pub fn images(&self) -> Result<Vec<String>, DestroyError> {
+        let things = self.survey()?.into_iter();
+        let images = things.filter(|thing| thing.kind == Kind::Image);
+        let called = |thing: Thing| match thing.program.is_empty() {
+            true => thing.name,
+            false => thing.program,
+        };
+        Ok(images.map(called).collect())
+    }
+
+    /// The engines that may have images that agents brought and cannot be asked now, with why.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn images_out_of_reach(&self) -> Result<Vec<String>, DestroyError> {
+        match &self.containers {
+            None => Ok(Vec::new()),
+            Some(containers) => containers
+                .images_out_of_reach()
+                .map_err(cannot("read docker")),
+        }
+    }
+
     /// Fails if there are containers of ours, or may be. Without the records nobody would know whose they are.
     fn refuse_containers(
         &self,
@@ -392,6 +419,7 @@ fn is_made(thing: &Thing) -> bool {
     match (thing.kind, &thing.named_after) {
         (Kind::Process, NamedAfter::Launch(_) | NamedAfter::Plugin(_))
         | (Kind::Cgroup, NamedAfter::Launch(_))
+        | (Kind::Image, _)
         | (Kind::Network | Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
         (
             Kind::Process

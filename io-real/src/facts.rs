@@ -2,6 +2,7 @@
 
 use std::io;
 
+use drover_core::ids::uuid_of_version;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::system::uname;
 
@@ -23,8 +24,7 @@ pub fn new_uuid() -> io::Result<u128> {
             return Err(io::Error::other(words));
         }
     }
-    let bits = u128::from_be_bytes(bytes);
-    Ok(bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62))
+    Ok(uuid_of_version(4, u128::from_be_bytes(bytes)))
 }
 
 /// Random bits from the machine, for the core's seed and the node's id.

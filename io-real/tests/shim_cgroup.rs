@@ -7,7 +7,7 @@ mod common;
 use common::groups::{Groups, SOON};
 use common::{Rig, Task, fifo, finish, handle, outcome, receive, wait_readable};
 use drover_core::driver::config::IoLimits;
-use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
+use drover_io_real::cgroup::{Cgroups, Group, Limits, Moves, Version};
 use drover_io_real::shim::Outcome;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
@@ -64,6 +64,19 @@ fn task_joins_its_groups_with_their_limits() {
     groups.groups.remove("one.task").unwrap();
     groups.groups.remove("one.task").unwrap();
     assert!(groups.groups.list().unwrap().is_empty());
+}
+
+#[test]
+fn moves_are_prepared_and_nobody_is_moved() {
+    let Some(groups) = Groups::new("moves") else {
+        return;
+    };
+    let own = || fs::read_to_string("/proc/self/cgroup").unwrap();
+    let before = own();
+    let moves = Moves::to(&groups.groups).expect("the mount of the groups is known");
+    moves.prepare().unwrap();
+    moves.clone().prepare().unwrap();
+    assert_eq!(own(), before);
 }
 
 #[test]

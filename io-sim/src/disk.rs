@@ -7,10 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use drover_core::agent::Input;
+use drover_core::ids::TaskKey;
+use drover_core::input::StoreInput;
 use drover_core::store::record::JobRecord;
 use drover_core::store::{Batch, CommitId, Key, Record, Saved};
 use drover_core::time::Span;
 use serde::Serialize;
+
+use crate::faults::Fault;
+use crate::inbox::Source;
+use crate::later::Later;
+use crate::point::Point;
+use crate::world::World;
 
 /// The disk.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -99,5 +108,77 @@ impl Disk {
     /// A new agent counts its commits anew.
     pub(crate) fn agent_died(&mut self) {
         self.last = None;
+    }
+}
+
+impl World {
+    /// The agent asks for a commit.
+    pub(crate) fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
+        let store: Arc<str> = Arc::from("store");
+        let second = Span::secs(1);
+        if self.fires(Fault::FullDisk, &store) {
+            let spans = [second, Span::secs(60), Span::secs(3600)];
+            let span = self.choices.one_of(&spans, Point::FullFor, &store);
+            self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
+        }
+        if self.disk.is_full(self.elapsed) || self.fires(Fault::FailCommit, &store) {
+            let at = self.at + self.latency(&store, second);
+            let input = StoreInput::Failed(id, "no space left on device".to_owned());
+            return self.deliver(Source::Store, at, &store, Input::Store(input));
+        }
+        let delay = self.latency(&store, second);
+        self.after(delay, &store, Later::Commit { id, batch });
+    }
+
+    /// What was asked for in this life of the agent is on the disk.
+    pub(crate) fn end_commit(&mut self, life: u64, id: CommitId, batch: Arc<Batch>) {
+        if let Some(key) = self.disk.write(id, Arc::unwrap_or_clone(batch)) {
+            self.violated("unchanged_record_is_not_written", format!("{key:?}"));
+        }
+        if life == self.life {
+            let store: Arc<str> = Arc::from("store");
+            let at = self.at + self.latency(&store, Span::secs(1));
+            let input = Input::Store(StoreInput::Saved(id));
+            self.deliver(Source::Store, at, &store, input);
+        }
+    }
+
+    /// A new agent reads what the disk holds, as far as that can be read.
+    pub(crate) fn read_disk(&mut self) -> Saved {
+        let task = |key: &Key| match key {
+            Key::Task(alloc, task) => Some(TaskKey {
+                alloc: *alloc,
+                task: task.clone(),
+            }),
+            Key::Meta
+            | Key::Job(_)
+            | Key::Eval(_)
+            | Key::Deployment(_)
+            | Key::Alloc(_)
+            | Key::Variable(_)
+            | Key::Collected(_)
+            | Key::Disk(_)
+            | Key::Periodic(_)
+            | Key::Node
+            | Key::Volume(_)
+            | Key::Namespace(_)
+            | Key::AclPolicy(_)
+            | Key::AclToken(_)
+            | Key::AclBootstrap
+            | Key::Server
+            | Key::Placed(_)
+            | Key::Reported(_)
+            | Key::Announced(_)
+            | Key::Submission(..) => None,
+        };
+        let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
+        for key in tasks {
+            let name = self.names.task(&key);
+            if self.fires(Fault::UnreadableRecord, &name) {
+                self.disk.spoil(Key::Task(key.alloc, key.task.clone()));
+                self.unread.insert(key);
+            }
+        }
+        self.disk.saved()
     }
 }

@@ -14,9 +14,10 @@ use drover_core::time::Span;
 use crate::engine;
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::point::Point;
 use crate::trace::Column;
-use crate::world::{Later, World};
+use crate::world::World;
 
 /// Ended by this signal.
 pub(crate) fn by_signal(signal: i32) -> ExitResult {
@@ -44,7 +45,7 @@ impl World {
                     self.violated("forgotten_launch_is_not_recovered", name.to_string());
                 }
                 // Who asks an engine asks it again and again.
-                if self.engine.owns(launch) || !self.fires(Fault::HangRecover, &name) {
+                if driver == engine::DRIVER || !self.fires(Fault::HangRecover, &name) {
                     let delay = self.latency(&name, self.timeouts.recover);
                     self.after(delay, &name, Later::Recover { op, launch });
                 }

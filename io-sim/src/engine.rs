@@ -23,9 +23,10 @@ use drover_core::time::Span;
 use crate::driver::by_signal;
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::point::Point;
 use crate::trace::Column;
-use crate::world::{Later, World};
+use crate::world::World;
 
 /// The driver whose tasks are the engine's.
 pub const DRIVER: &str = "docker";

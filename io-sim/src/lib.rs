@@ -50,6 +50,7 @@ mod hash;
 mod hooks;
 mod identities;
 mod inbox;
+mod later;
 mod machine;
 mod names;
 pub mod network;

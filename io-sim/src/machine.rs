@@ -24,8 +24,9 @@ use drover_core::time::{Instant, Span};
 use crate::engine;
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::point::Point;
-use crate::world::{Later, World};
+use crate::world::World;
 use crate::zones;
 
 /// The driver whose condition is listened to.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::ids::AllocId;
+use drover_core::input::HookOutput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::Job;
 use drover_core::model::remote::{Remote, RemotePrevious, Takeover};
@@ -144,14 +145,25 @@ impl World {
         previous: &RemotePrevious,
         to: AllocId,
         entity: &str,
-    ) -> Result<Option<Remote>, Failure> {
+    ) -> Result<HookOutput, Failure> {
         if self.fires(Fault::BrokenDisk, entity) || self.is_cut_off() {
             return Err(Failure::recoverable("the connection broke"));
         }
         let has_token = !previous.token.expose().is_empty();
         let servers = self.servers.as_ref().filter(|_| has_token);
-        let Some(given) = servers.and_then(|servers| servers.disk_of(previous.alloc)) else {
-            return Ok(Some(Remote::Unknown));
+        // Nobody asks another node for what was on this one.
+        let servers = servers.filter(|servers| {
+            let alloc = servers.alloc(previous.alloc);
+            alloc.is_none_or(|it| it.node != self.node_id)
+        });
+        let lies_with = servers.and_then(|servers| servers.disk_lies_with(previous.alloc));
+        let given = servers.and_then(|servers| servers.disk_of(previous.alloc));
+        let Some(given) = given.filter(|_| lies_with.is_none()) else {
+            return Ok(HookOutput {
+                remote: Some(Remote::Unknown),
+                lies_with: lies_with.map(|it| Box::new(it.clone())),
+                ..HookOutput::default()
+            });
         };
         let given = given.clone();
         if !self.dirs.allocs.contains(&to) {
@@ -159,7 +171,7 @@ impl World {
         }
         // What is there already stays.
         self.dirs.disks.entry(to).or_insert(given);
-        Ok(None)
+        Ok(HookOutput::default())
     }
 
     /// What another node gives of a disk.

@@ -12,9 +12,10 @@ use serde::Serialize;
 
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::point::Point;
 use crate::trace::Column;
-use crate::world::{Later, World};
+use crate::world::World;
 
 /// A session whose program runs.
 #[derive(Clone, Debug, Serialize)]

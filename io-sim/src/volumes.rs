@@ -10,7 +10,8 @@ use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 
 use crate::faults::Fault;
-use crate::world::{Later, World};
+use crate::later::Later;
+use crate::world::World;
 
 impl World {
     /// Where a volume lies that is made now.

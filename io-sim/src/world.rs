@@ -4,17 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Input;
-use drover_core::cluster::{Call, Credentials};
 use drover_core::config::Timeouts;
-use drover_core::effect::{Effect, HookEffect, ServerEffect, StoreEffect, VolumeWork};
+use drover_core::effect::{Effect, HookEffect, ServerEffect, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, NodeId, SessionId, TaskKey, VolumeId};
-use drover_core::input::StoreInput;
-use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
-use drover_core::store::{Batch, CommitId, Key, Saved};
 use drover_core::time::{Instant, Now, Span, Timestamp};
-use drover_core::work::HookWork;
-use serde::Serialize;
 
 use crate::check::Violation;
 use crate::choice::Choices;
@@ -22,9 +16,10 @@ use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::faults::{Fault, Faults};
-use crate::hooks::{self, Asked};
+use crate::hooks::Asked;
 use crate::identities::Tokens;
 use crate::inbox::{Delivery, Inbox, Source};
+use crate::later::{Due, Later};
 use crate::machine::Machine;
 use crate::names::Names;
 use crate::network::Networks;
@@ -40,81 +35,8 @@ use crate::task_faults::TaskFaults;
 use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
 
-/// Something that the world does by itself, later.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) enum Later {
-    Start {
-        op: Op,
-        launch: LaunchId,
-    },
-    Recover {
-        op: Op,
-        launch: LaunchId,
-    },
-    Signal {
-        launch: LaunchId,
-    },
-    Destroy {
-        op: Op,
-        launch: LaunchId,
-    },
-    End {
-        launch: LaunchId,
-        result: ExitResult,
-    },
-    OpenSession {
-        op: Op,
-        launch: LaunchId,
-        session: SessionId,
-    },
-    EndSession {
-        session: SessionId,
-    },
-    PluginGone {
-        launch: LaunchId,
-    },
-    FalseEnd {
-        launch: LaunchId,
-        result: ExitResult,
-    },
-    ContainerGone {
-        launch: LaunchId,
-    },
-    EngineReturns,
-    Driver {
-        healthy: bool,
-    },
-    Hook(Asked),
-    Volume {
-        op: Op,
-        volume: VolumeId,
-        work: VolumeWork,
-        entity: Arc<str>,
-    },
-    Commit {
-        id: CommitId,
-        batch: Arc<Batch>,
-    },
-    Call {
-        op: Op,
-        credentials: Credentials,
-        call: Box<Call>,
-    },
-}
-
 /// The boot clock when a machine has just started.
 const BOOTED: Instant = Instant(1_000_000_000);
-
-/// What the world does by itself, with its place in the order of things.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Due {
-    /// In which life of the agent it was asked for.
-    pub(crate) life: u64,
-    pub(crate) rank: u32,
-    #[serde(skip)]
-    pub(crate) entity: Arc<str>,
-    pub(crate) what: Later,
-}
 
 /// Everything but the agent.
 #[derive(Clone, Debug)]
@@ -354,21 +276,9 @@ impl World {
         span.unwrap_or(Span::ZERO)
     }
 
-    fn number(&mut self) -> u64 {
+    pub(crate) fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
-    }
-
-    /// Does `what`, which is about `entity`, after `delay`.
-    pub(crate) fn after(&mut self, delay: Span, entity: &Arc<str>, what: Later) {
-        let due = Due {
-            life: self.life,
-            rank: self.scheduler.rank(&mut self.choices, entity),
-            entity: Arc::clone(entity),
-            what,
-        };
-        let number = self.number();
-        self.later.insert((self.at + delay, number), due);
     }
 
     /// Says `input`, which is about `entity`, to the agent from `at` on.
@@ -432,115 +342,6 @@ impl World {
         }
     }
 
-    fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
-        let store: Arc<str> = Arc::from("store");
-        let second = Span::secs(1);
-        if self.fires(Fault::FullDisk, &store) {
-            let spans = [second, Span::secs(60), Span::secs(3600)];
-            let span = self.choices.one_of(&spans, Point::FullFor, &store);
-            self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
-        }
-        if self.disk.is_full(self.elapsed) || self.fires(Fault::FailCommit, &store) {
-            let at = self.at + self.latency(&store, second);
-            let input = StoreInput::Failed(id, "no space left on device".to_owned());
-            return self.deliver(Source::Store, at, &store, Input::Store(input));
-        }
-        let delay = self.latency(&store, second);
-        self.after(delay, &store, Later::Commit { id, batch });
-    }
-
-    fn end_commit(&mut self, life: u64, id: CommitId, batch: Arc<Batch>) {
-        if let Some(key) = self.disk.write(id, Arc::unwrap_or_clone(batch)) {
-            self.violated("unchanged_record_is_not_written", format!("{key:?}"));
-        }
-        if life == self.life {
-            let store: Arc<str> = Arc::from("store");
-            let at = self.at + self.latency(&store, Span::secs(1));
-            let input = Input::Store(StoreInput::Saved(id));
-            self.deliver(Source::Store, at, &store, input);
-        }
-    }
-
-    /// Whether nobody but the disk or a directory notices when this happens, before it is told.
-    pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
-        let due = self.later.get(&which);
-        due.is_some_and(|due| {
-            let what = &due.what;
-            matches!(
-                what,
-                Later::Hook(_) | Later::Volume { .. } | Later::Commit { .. }
-            )
-        })
-    }
-
-    /// Does this thing, which is due.
-    pub(crate) fn act(&mut self, which: (Instant, u64)) {
-        let Some(due) = self.later.remove(&which) else {
-            return;
-        };
-        match self.work_before(&due.what) {
-            Some(at) => {
-                // Later than that, whatever the order of what happens at one time.
-                let number = self.number();
-                self.later.insert((at + Span(1), number), due);
-            }
-            None => self.do_later(due.life, due.what),
-        }
-    }
-
-    /// When the last work in a directory or at a network ends that is to be removed: removing it waits for that.
-    fn work_before(&self, removal: &Later) -> Option<Instant> {
-        let removed = match removal {
-            Later::Hook(asked) => asked,
-            _ => return None,
-        };
-        let works_there = |due: &Due| match (&due.what, &removed.work) {
-            (Later::Hook(it), HookWork::RemoveAllocDir(_)) => {
-                it.alloc == removed.alloc && hooks::of(&it.work).delays_removal()
-            }
-            (Later::Hook(it), HookWork::RemoveNetwork(_)) => {
-                it.alloc == removed.alloc && matches!(it.work, HookWork::BuildNetwork(_))
-            }
-            _ => false,
-        };
-        let there = self.later.iter().filter(|(_, due)| works_there(due));
-        there.map(|((at, _), _)| *at).max()
-    }
-
-    fn do_later(&mut self, life: u64, later: Later) {
-        match later {
-            Later::Start { op, launch } => self.start(life, op, launch),
-            Later::Recover { op, launch } => self.recover(life, op, launch),
-            Later::Signal { launch } => self.signal_lands(launch),
-            Later::Destroy { op, launch } => self.destroy(life, op, launch),
-            Later::End { launch, result } => self.end(launch, result),
-            Later::OpenSession {
-                op,
-                launch,
-                session,
-            } => self.session_opens(life, op, launch, session),
-            Later::EndSession { session } => self.session_ends(session),
-            Later::PluginGone { launch } => self.plugin_gone(launch),
-            Later::FalseEnd { launch, result } => self.false_end(launch, result),
-            Later::ContainerGone { launch } => self.container_gone(launch),
-            Later::EngineReturns => self.engine_returns(),
-            Later::Driver { healthy } => self.driver_is(healthy),
-            Later::Hook(asked) => self.end_hook(life, &asked),
-            Later::Volume {
-                op,
-                volume,
-                work,
-                entity,
-            } => self.end_volume(life, op, volume, &work, &entity),
-            Later::Commit { id, batch } => self.end_commit(life, id, batch),
-            Later::Call {
-                op,
-                credentials,
-                call,
-            } => self.call_arrives(life, op, &credentials, *call),
-        }
-    }
-
     /// The agent died: what was under way happened, or did not.
     pub(crate) fn agent_died(&mut self) {
         let life = self.life;
@@ -591,45 +392,6 @@ impl World {
         self.templates_change_unseen();
         self.disk.agent_died();
         let _ = self.hang_up();
-    }
-
-    /// A new agent reads what the disk holds, as far as that can be read.
-    pub(crate) fn read_disk(&mut self) -> Saved {
-        let task = |key: &Key| match key {
-            Key::Task(alloc, task) => Some(TaskKey {
-                alloc: *alloc,
-                task: task.clone(),
-            }),
-            Key::Meta
-            | Key::Job(_)
-            | Key::Eval(_)
-            | Key::Deployment(_)
-            | Key::Alloc(_)
-            | Key::Variable(_)
-            | Key::Collected(_)
-            | Key::Disk(_)
-            | Key::Periodic(_)
-            | Key::Node
-            | Key::Volume(_)
-            | Key::Namespace(_)
-            | Key::AclPolicy(_)
-            | Key::AclToken(_)
-            | Key::AclBootstrap
-            | Key::Server
-            | Key::Placed(_)
-            | Key::Reported(_)
-            | Key::Announced(_)
-            | Key::Submission(..) => None,
-        };
-        let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
-        for key in tasks {
-            let name = self.names.task(&key);
-            if self.fires(Fault::UnreadableRecord, &name) {
-                self.disk.spoil(Key::Task(key.alloc, key.task.clone()));
-                self.unread.insert(key);
-            }
-        }
-        self.disk.saved()
     }
 
     /// The machine starts again: nothing that lived lives, and nobody knows how it ended.

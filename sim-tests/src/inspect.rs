@@ -1,16 +1,20 @@
-//! Questions that scenarios ask of a simulated agent.
+//! Questions that scenarios ask of a simulated agent, and what they ask of it and wait for.
 
 use drover_core::agent::requests::{
-    Deregister, Register, Restart, RestartScope, Signal, StopAlloc,
+    Deregister, Register, Request, Restart, RestartScope, Signal, StopAlloc,
 };
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, RequestId};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::eval::Deployment;
+use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
 
+use crate::Scenario;
 use crate::build::arc;
 
 /// A minute: long enough for whatever is expected to happen soon.
@@ -43,6 +47,18 @@ pub trait Inspect {
     fn dead(&self, job: &str, task: &str) -> bool;
     /// Whether every allocation of the job has this status and is over.
     fn all_over(&self, job: &str, status: ClientStatus) -> bool;
+    /// How often something of this kind happened to that task, as far as its events reach back.
+    fn task_events(&self, job: &str, task: &str, kind: EventType) -> usize;
+    /// How often that task was restarted.
+    fn restarts(&self, job: &str, task: &str) -> u64;
+    /// The version of its first template that that task knows.
+    fn knows(&self, job: &str, task: &str) -> Option<u32>;
+    /// The latest version of a job.
+    fn version(&self, job: &str) -> Option<u64>;
+    /// The roll-out of the latest version of a job.
+    fn rollout(&self, job: &str) -> Option<&Deployment>;
+    /// How many allocations wrote to one and the same disk, at most.
+    fn writers(&self) -> usize;
     /// The processes of this task that live now.
     fn living(&self, task: &str) -> usize;
     /// `Ok` if `holds`.
@@ -134,6 +150,36 @@ impl Inspect for Sim {
         !allocs.is_empty() && allocs.iter().all(over)
     }
 
+    fn task_events(&self, job: &str, task: &str, kind: EventType) -> usize {
+        let task = self.task(job, task).into_iter();
+        let events = task.flat_map(|task| &task.state().events);
+        events.filter(|event| event.kind == kind).count()
+    }
+
+    fn restarts(&self, job: &str, task: &str) -> u64 {
+        self.task(job, task).map_or(0, |task| task.state().restarts)
+    }
+
+    fn knows(&self, job: &str, task: &str) -> Option<u32> {
+        let task = self.task(job, task)?;
+        task.record().templates.first()?.parse().ok()
+    }
+
+    fn version(&self, job: &str) -> Option<u64> {
+        Some(self.view()?.job(&self.key_of(job))?.job.version)
+    }
+
+    fn rollout(&self, job: &str) -> Option<&Deployment> {
+        let view = self.view()?;
+        let id = view.job(&self.key_of(job))?.deployment?;
+        Some(view.deployment(id)?)
+    }
+
+    fn writers(&self) -> usize {
+        let disks = self.world.dirs.disks.values();
+        disks.map(|disk| disk.len()).max().unwrap_or(0)
+    }
+
     fn living(&self, task: &str) -> usize {
         self.world
             .alive()
@@ -174,4 +220,68 @@ impl Inspect for Sim {
 
 fn id_of(sim: &Sim, job: &str) -> Option<AllocId> {
     sim.live(job).map(|alloc| alloc.record().id)
+}
+
+/// How often something of this kind happened to any task, as far as their events reach back.
+pub fn events(sim: &Sim, kind: EventType) -> usize {
+    let tasks = (sim.view().into_iter())
+        .flat_map(|view| view.allocs())
+        .flat_map(|alloc| alloc.tasks());
+    let events = tasks.flat_map(|task| &task.state().events);
+    events.filter(|event| event.kind == kind).count()
+}
+
+/// Asks, and waits for the answer.
+///
+/// # Errors
+/// What is violated meanwhile.
+pub fn ask(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, Violation> {
+    let request = sim.ask(what);
+    sim.until(SOON, |sim| sim.reply(request).is_some())?;
+    Ok(sim.reply(request).cloned())
+}
+
+/// Asks, and lets a minute pass, in which what is answered may be done.
+///
+/// # Errors
+/// What is violated meanwhile.
+pub fn ask_and_wait(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, Violation> {
+    let request = sim.ask(what);
+    sim.run(SOON)?;
+    Ok(sim.reply(request).cloned())
+}
+
+/// The answer to this.
+///
+/// # Errors
+/// What is violated meanwhile.
+pub fn answered(sim: &mut Sim, asked: impl Into<Request>) -> Result<Reply, Violation> {
+    let reply = ask(sim, asked)?;
+    reply.ok_or_else(|| Violation::new("scenario_expectation_holds", "an answer"))
+}
+
+/// This is done.
+///
+/// # Errors
+/// It is refused.
+pub fn accepts(sim: &mut Sim, asked: impl Into<Request>) -> Scenario {
+    let asked = asked.into();
+    let reply = answered(sim, asked.clone())?;
+    let accepted = !matches!(reply, Reply::Refused(_));
+    sim.expect_that(accepted, &format!("{asked:?}: {reply:?}"))
+}
+
+/// This is refused, in words that name that.
+///
+/// # Errors
+/// It is done, or refused in others.
+pub fn refuses(sim: &mut Sim, asked: impl Into<Request>, word: &str) -> Scenario {
+    let asked = asked.into();
+    let reply = answered(sim, asked.clone())?;
+    let Reply::Refused(Refusal::Conflict(why) | Refusal::Invalid(why) | Refusal::NotFound(why)) =
+        &reply
+    else {
+        return sim.expect_that(false, &format!("{asked:?}: {reply:?}"));
+    };
+    sim.expect_that(why.contains(word), why)
 }

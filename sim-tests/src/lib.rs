@@ -36,6 +36,7 @@ pub mod hunt;
 pub mod inspect;
 mod node_acts;
 mod policies;
+mod random_jobs;
 pub mod report;
 mod seeds;
 pub mod small;

@@ -144,18 +144,25 @@ fn of_group(dice: &mut Dice, job: &mut Job, nth: usize) {
         let times = [300, 60, 120];
         let most = dice.one_of(&times, "healthy deadline", &entity);
         update.healthy_deadline = Span::secs(most.unwrap_or(300));
+        // A roll-out needs more time than each of its allocations.
+        let times = [600, 305, 0];
+        let whole = dice.one_of(&times, "progress deadline", &entity);
+        update.progress_deadline = Span::secs(whole.unwrap_or(600));
         let kinds = ["checks", "checks", "task_states"];
         kinds[dice.below(3, "health check", &entity)].clone_into(&mut update.health_check);
     }
 }
 
-/// How much time a task has to end, and what its end looks like.
+/// How much time a task has to end, by which signal it is asked to, and what its end looks like.
 fn ends(dice: &mut Dice, task: &mut Task, group: &str) {
     let entity = format!("{group} {}", task.name);
     let times = [0, 1, 20, 45, 300];
     if dice.below(3, "kill timeout", &entity) == 1 {
         let time = dice.one_of(&times, "how long", &entity);
         task.kill_timeout = Some(Span::secs(time.unwrap_or(0)));
+    }
+    if dice.below(4, "kill signal", &entity) == 1 {
+        "SIGQUIT".clone_into(&mut task.kill_signal);
     }
     let ends_well = task.config.get("exit_code") == Some(&Value::Int(0));
     if ends_well && dice.below(6, "ended by a signal", &entity) == 1 {

@@ -7,14 +7,13 @@ use drover_core::agent::requests::{
     ApplyAclPolicy, BootstrapAcl, CreateAclToken, DeleteAclPolicy, DeleteAclToken, Request,
     UpdateAclToken,
 };
-use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AccessorId;
 use drover_core::model::acl::{AclPolicy, AclToken, SecretDigest, TokenType};
 use drover_core::store::{Key, Saved};
 use drover_core::time::{Instant, Now, Span, Timestamp};
-use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::inspect::{Inspect, SOON};
-use drover_sim_tests::{Scenario, each_crash, for_seeds};
+use drover_io_sim::Sim;
+use drover_sim_tests::inspect::{Inspect, SOON, accepts, refuses};
+use drover_sim_tests::{each_crash, for_seeds};
 
 fn token(secret: u8) -> AclToken {
     AclToken {
@@ -58,30 +57,6 @@ fn policy(rules: &str) -> Request {
         ..AclPolicy::default()
     };
     ApplyAclPolicy { policy }.into()
-}
-
-fn answered(sim: &mut Sim, asked: Request) -> Result<Reply, Violation> {
-    let request = sim.ask(asked);
-    sim.until(SOON, |sim| sim.reply(request).is_some())?;
-    let reply = sim.reply(request).cloned();
-    Ok(reply.unwrap_or(Reply::Done { index: 0 }))
-}
-
-fn accepts(sim: &mut Sim, asked: Request) -> Scenario {
-    let reply = answered(sim, asked.clone())?;
-    let accepted = !matches!(reply, Reply::Refused(_));
-    sim.expect_that(accepted, &format!("{asked:?}: {reply:?}"))
-}
-
-/// It is refused, in words that name this.
-fn refuses(sim: &mut Sim, asked: Request, word: &str) -> Scenario {
-    let reply = answered(sim, asked.clone())?;
-    let Reply::Refused(Refusal::Conflict(why) | Refusal::Invalid(why) | Refusal::NotFound(why)) =
-        &reply
-    else {
-        return sim.expect_that(false, &format!("{asked:?}: {reply:?}"));
-    };
-    sim.expect_that(why.contains(word), why)
 }
 
 /// Whether the secret of a token lets somebody in.
@@ -181,7 +156,7 @@ fn changed_token_keeps_its_secret_and_its_change() {
             token_type: TokenType::Client,
             policies: ["read".into()].into(),
         };
-        accepts(sim, change.clone().into())?;
+        accepts(sim, change.clone())?;
         sim.restart()?;
         let digest = SecretDigest([1; 32]);
         let known = sim.view().and_then(|view| view.acl_token_of(&digest));
@@ -194,12 +169,12 @@ fn changed_token_keeps_its_secret_and_its_change() {
             policies: [].into(),
             ..change.clone()
         };
-        refuses(sim, nothing.into(), "at least one policy")?;
+        refuses(sim, nothing, "at least one policy")?;
         let unknown = UpdateAclToken {
             accessor: AccessorId(9),
             ..change
         };
-        refuses(sim, unknown.into(), "not found")
+        refuses(sim, unknown, "not found")
     });
 }
 
@@ -237,8 +212,8 @@ fn policies_stay_as_they_were_described_last() {
             "it says what it said last",
         )?;
         let name: Arc<str> = "deploy".into();
-        accepts(sim, DeleteAclPolicy { name: name.clone() }.into())?;
-        refuses(sim, DeleteAclPolicy { name }.into(), "not found")?;
+        accepts(sim, DeleteAclPolicy { name: name.clone() })?;
+        refuses(sim, DeleteAclPolicy { name }, "not found")?;
         sim.restart()?;
         sim.expect_that(rules(sim).is_none(), "it is gone")
     });

@@ -7,17 +7,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, batch, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
-
-/// How often something of this kind happened to the task, as far as its events reach back.
-fn events(sim: &Sim, kind: EventType) -> usize {
-    let of_task = |view: &drover_core::agent::View<'_>| {
-        let tasks = view.allocs().flat_map(|alloc| alloc.tasks());
-        let events = tasks.flat_map(|task| task.state().events.iter());
-        events.filter(|event| event.kind == kind).count()
-    };
-    sim.view().as_ref().map(of_task).unwrap_or(0)
-}
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events};
 
 /// The state of an agent was restored on another machine: each task failed, since its directory was not there.
 #[test]

@@ -319,12 +319,6 @@ fn collection_of_alloc_of_servers_survives_each_crash() {
     assert!(steps > 10, "{steps} steps");
 }
 
-/// How many allocations wrote to one and the same disk, at most.
-fn writers(sim: &Sim) -> usize {
-    let disks = sim.world.dirs.disks.values();
-    disks.map(|disk| disk.len()).max().unwrap_or(0)
-}
-
 #[test]
 fn sticky_disk_moves_to_replacement_that_servers_place_on_same_node() {
     for_seeds_in_cluster(40, |sim| {
@@ -339,7 +333,7 @@ fn sticky_disk_moves_to_replacement_that_servers_place_on_same_node() {
             sim.restart()?;
         }
         sim.converge()?;
-        sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+        sim.expect_that(sim.writers() == 3, "all three versions wrote to one disk")
     });
 }
 
@@ -355,7 +349,7 @@ fn disk_that_is_not_sticky_does_not_move_between_allocs_of_servers() {
                 starts == version + 1 && is_running_at_servers(sim, "db")
             })?;
         }
-        sim.expect_that(writers(sim) == 1, "an empty disk")?;
+        sim.expect_that(sim.writers() == 1, "an empty disk")?;
         sim.converge()
     });
 }

@@ -4,9 +4,10 @@ use drover_core::agent::requests::{
     ApplyNodeMeta, CollectGarbage, FailDeployment, PauseDeployment, PromoteDeployment, Request,
     SetAllocHealth, StopAlloc,
 };
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{DeploymentId, JobKey};
-use drover_core::model::eval::{Deployment, DeploymentStatus};
+use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Constraint, Job, JobType};
 use drover_core::model::policy::{RestartMode, UpdateStrategy};
@@ -55,23 +56,15 @@ fn ask(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, Violati
     Ok(sim.reply(request).cloned())
 }
 
-fn rollout(sim: &Sim) -> Option<Deployment> {
-    let view = sim.view()?;
-    let id = view.job(&JobKey::local("web"))?.deployment?;
-    Some(Deployment::clone(view.deployment(id)?))
-}
-
 fn id(sim: &Sim) -> DeploymentId {
-    rollout(sim).map(|rollout| rollout.id).unwrap_or_default()
+    sim.rollout("web")
+        .map(|rollout| rollout.id)
+        .unwrap_or_default()
 }
 
 fn is(sim: &Sim, status: DeploymentStatus) -> bool {
-    rollout(sim).is_some_and(|rollout| rollout.status == status)
-}
-
-fn version(sim: &Sim) -> Option<u64> {
-    let view = sim.view()?;
-    Some(view.job(&JobKey::local("web"))?.job.version)
+    sim.rollout("web")
+        .is_some_and(|rollout| rollout.status == status)
 }
 
 /// How many wanted allocations run each version, the oldest first.
@@ -162,7 +155,7 @@ fn healthy_canary_is_promoted_by_itself_if_the_job_says_so() {
         let auto = |update: &mut UpdateStrategy| (update.canary, update.auto_promote) = (1, true);
         first(sim, &web(0, 2, auto))?;
         sim.register(&web(1, 2, auto));
-        sim.until(LONG, |sim| version(sim) == Some(1))?;
+        sim.until(LONG, |sim| sim.version("web") == Some(1))?;
         sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
         expect_running(sim, &[(1, 2)])?;
         sim.converge()
@@ -198,7 +191,7 @@ fn failed_canary_leaves_old_version_alone() {
         sim.until(LONG, |sim| is(sim, DeploymentStatus::Failed))?;
         sim.run(LONG)?;
         expect_running(sim, &[(0, 2)])?;
-        sim.expect_that(version(sim) == Some(1), "nothing comes back")?;
+        sim.expect_that(sim.version("web") == Some(1), "nothing comes back")?;
         sim.converge()
     });
 }
@@ -253,7 +246,7 @@ fn failed_rollout_brings_last_stable_version_back_once() {
     for_seeds(30, |sim| {
         first(sim, &web(0, 2, reverts))?;
         sim.register(&broken(2, reverts));
-        sim.until(LONG, |sim| version(sim) == Some(2))?;
+        sim.until(LONG, |sim| sim.version("web") == Some(2))?;
         sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
         expect_running(sim, &[(2, 2)])?;
         let words = "Failed due to unhealthy allocations - rolling back to job version 0";
@@ -272,14 +265,14 @@ fn stable_version_that_fails_does_not_come_back_again() {
     for_seeds(20, |sim| {
         first(sim, &web(0, 1, reverts))?;
         sim.register(&web(1, 1, reverts));
-        sim.until(LONG, |sim| version(sim) == Some(1))?;
+        sim.until(LONG, |sim| sim.version("web") == Some(1))?;
         let deployment = id(sim);
         ask(sim, FailDeployment { deployment })?;
-        sim.until(LONG, |sim| version(sim) == Some(2))?;
+        sim.until(LONG, |sim| sim.version("web") == Some(2))?;
         let deployment = id(sim);
         ask(sim, FailDeployment { deployment })?;
         sim.run(LONG)?;
-        sim.expect_that(version(sim) == Some(2), "it stays")?;
+        sim.expect_that(sim.version("web") == Some(2), "it stays")?;
         sim.converge()
     });
 }
@@ -289,7 +282,7 @@ fn paused_rollout_goes_on_when_it_is_resumed() {
     for_seeds(30, |sim| {
         first(sim, &web(0, 3, |_| {}))?;
         sim.register(&web(1, 3, |_| {}));
-        sim.until(LONG, |sim| version(sim) == Some(1))?;
+        sim.until(LONG, |sim| sim.version("web") == Some(1))?;
         let deployment = id(sim);
         let pause = PauseDeployment {
             deployment,
@@ -425,9 +418,71 @@ fn rollback_survives_crash_at_each_step() {
         sim.run(LONG)?;
         sim.register(&broken(1, reverts));
         sim.run(LONG)?;
-        sim.expect_that(version(sim) == Some(2), "once, and not twice")?;
+        sim.expect_that(sim.version("web") == Some(2), "once, and not twice")?;
         expect_running(sim, &[(2, 1)])?;
         sim.converge()
     });
     assert!(crashes > 20, "{crashes}");
+}
+
+/// Canaries that wait for somebody need not hurry, and what follows their promotion has time again.
+#[test]
+fn canaries_promoted_after_the_progress_deadline_have_time_again() {
+    for_seeds(20, |sim| {
+        first(sim, &web(0, 2, one_canary))?;
+        sim.register(&web(1, 2, one_canary));
+        sim.run(Span::secs(1800))?;
+        ask(sim, promote(sim))?;
+        sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
+        expect_running(sim, &[(1, 2)])?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn deployment_of_a_stopped_job_is_cancelled() {
+    for_seeds(20, |sim| {
+        first(sim, &web(0, 2, |_| {}))?;
+        sim.register(&web(1, 2, |_| {}));
+        sim.run(Span::secs(3))?;
+        sim.deregister("web", false);
+        sim.run(SOON)?;
+        sim.expect_that(is(sim, DeploymentStatus::Cancelled), "it is over")?;
+        sim.converge()
+    });
+}
+
+/// A copy that was proved and then stopped counts no more: its replacement has to be proved, too.
+#[test]
+fn rollout_waits_for_the_replacement_of_a_copy_that_was_stopped() {
+    let proved = |sim: &Sim| {
+        let allocs = sim.allocs("web");
+        let records = allocs.iter().map(|alloc| alloc.record());
+        let mut proved = records.filter(|alloc| {
+            alloc.job_version == 1 && alloc.health.is_some_and(|health| health.healthy)
+        });
+        proved.next().map(|alloc| alloc.id)
+    };
+    for_seeds(20, |sim| {
+        first(sim, &web(0, 2, |_| {}))?;
+        sim.register(&web(1, 2, |_| {}));
+        sim.until(LONG, |sim| proved(sim).is_some())?;
+        let alloc = proved(sim).unwrap_or_default();
+        let no_shutdown_delay = false;
+        ask(
+            sim,
+            StopAlloc {
+                alloc,
+                no_shutdown_delay,
+            },
+        )?;
+        sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
+        expect_running(sim, &[(1, 2)])?;
+        let allocs = sim.allocs("web");
+        let wanted = allocs.iter().filter(|alloc| !alloc.record().is_terminal());
+        let healthy = |alloc: &&&AllocRunner| alloc.record().health.is_some_and(|it| it.healthy);
+        let healthy = wanted.filter(healthy).count();
+        sim.expect_that(healthy == 2, "both copies are proved")?;
+        sim.converge()
+    });
 }

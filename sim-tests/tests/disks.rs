@@ -29,12 +29,6 @@ fn runs_version(sim: &Sim, version: u64) -> bool {
     sim.runs("db", "main") && latest == Some(version)
 }
 
-/// How many allocations wrote to one and the same disk, at most.
-fn writers(sim: &Sim) -> usize {
-    let disks = sim.world.dirs.disks.values();
-    disks.map(|disk| disk.len()).max().unwrap_or(0)
-}
-
 /// Three versions, one after the other; there is time for an agent that is away meanwhile.
 fn updated_twice(sim: &mut Sim) -> Result<(), Violation> {
     let job = keeper(task("main"));
@@ -53,7 +47,7 @@ fn sticky_disk_moves_to_new_version() {
     for_seeds(200, |sim| {
         updated_twice(sim)?;
         sim.converge()?;
-        sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+        sim.expect_that(sim.writers() == 3, "all three versions wrote to one disk")
     });
 }
 
@@ -66,7 +60,7 @@ fn non_sticky_disk_is_not_moved() {
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.register(&version(&job, "1"));
         sim.until(SOON, |sim| runs_version(sim, 1))?;
-        sim.expect_that(writers(sim) == 1, "an empty disk")?;
+        sim.expect_that(sim.writers() == 1, "an empty disk")?;
         sim.converge()
     });
 }
@@ -78,7 +72,7 @@ fn sticky_disk_moves_despite_crashes() {
         let steps = each_crash(seed, |sim| {
             updated_twice(sim)?;
             sim.converge()?;
-            sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+            sim.expect_that(sim.writers() == 3, "all three versions wrote to one disk")
         });
         assert!(steps > 40, "seed {seed}: {steps} steps");
     }
@@ -100,7 +94,7 @@ fn unstarted_replacement_passes_disk_on() {
             sim.ask(CollectGarbage);
         }
         sim.until(SOON, |sim| runs_version(sim, 3))?;
-        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
         sim.converge()
     });
 }
@@ -119,7 +113,7 @@ fn disk_survives_failed_move() {
         sim.register(&version(&job, "1"));
         sim.until(Span::secs(3600), |sim| runs_version(sim, 1))?;
         sim.converge()?;
-        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")
+        sim.expect_that(sim.writers() == 2, "what the first one wrote is there")
     });
 }
 
@@ -165,7 +159,7 @@ fn alloc_without_disk_is_collected_before_its_source() {
         sim.world.faults = Faults::none();
         sim.register(&version(&job, "2"));
         sim.until(SOON, |sim| runs_version(sim, 2))?;
-        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
         sim.converge()
     });
 }
@@ -188,7 +182,7 @@ fn moved_late(sim: &mut Sim) -> Result<Job, Violation> {
 fn the_third_version_has_it(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
     sim.register(&version(job, "2"));
     sim.until(SOON, |sim| runs_version(sim, 2))?;
-    sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
+    sim.expect_that(sim.writers() >= 2, "what the first one wrote is there")?;
     sim.converge()
 }
 
@@ -238,7 +232,7 @@ fn failed_setup_alloc_is_not_kept_for_disk() {
         sim.expect_that((3..6).contains(&kept), &format!("{kept} are kept"))?;
         sim.world.faults = Faults::none();
         sim.until(SOON, |sim| runs_version(sim, 1))?;
-        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
         sim.converge()
     });
 }
@@ -258,7 +252,7 @@ fn collected_alloc_passes_disk_source_on() {
         sim.ask(CollectGarbage);
         sim.register(&version(&job, "2"));
         sim.until(Span::secs(120), |sim| runs_version(sim, 2))?;
-        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
         sim.converge()
     });
 }

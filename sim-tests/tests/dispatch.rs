@@ -109,6 +109,23 @@ fn same_idempotency_token_dispatches_once() {
     });
 }
 
+/// Whoever repeats a request gets the job that it made, also if somebody stopped that meanwhile.
+#[test]
+fn stopped_dispatched_job_keeps_its_idempotency_token() {
+    for_seeds(20, |sim| {
+        sim.register(&sum(EVER));
+        let asked = sim.dispatch("sum", 1);
+        let first = made(sim, asked)?;
+        sim.until(SOON, |sim| sim.runs(&first, "main"))?;
+        sim.deregister(&first, false);
+        sim.until(SOON, |sim| sim.all_over(&first, ClientStatus::Complete))?;
+        let asked = sim.dispatch("sum", 4);
+        let again = made(sim, asked)?;
+        sim.expect_that(first == again, "no second job")?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn unsuitable_dispatch_is_refused() {
     for_seeds(20, |sim| {

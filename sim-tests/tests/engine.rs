@@ -43,29 +43,23 @@ fn container(sim: &Sim) -> Option<LaunchId> {
     sim.world.alive().map(|(launch, _)| *launch).next()
 }
 
-fn restarts(sim: &Sim) -> u64 {
-    let task = sim.task("web", "main");
-    task.map_or(0, |task| task.state().restarts)
-}
-
-fn has_event(sim: &Sim, kind: EventType) -> bool {
-    let task = sim.task("web", "main");
-    task.is_some_and(|task| task.state().events.iter().any(|event| event.kind == kind))
-}
-
 fn recovers(sim: &Sim) -> bool {
     let task = sim.task("web", "main");
     task.is_some_and(|task| matches!(task.phase(), Phase::Recovering(_)))
 }
 
 fn is_untouched(sim: &Sim) -> Result<(), Violation> {
-    let same = sim.runs("web", "main") && sim.world.starts_of("main") == 1 && restarts(sim) == 0;
+    let same = sim.runs("web", "main")
+        && sim.world.starts_of("main") == 1
+        && sim.restarts("web", "main") == 0;
     sim.expect_that(
         same,
         "the container is the first, and no restart is counted",
     )?;
     let lost = [EventType::Terminated, EventType::FailedRestoring];
-    let lost = lost.into_iter().any(|kind| has_event(sim, kind));
+    let lost = lost
+        .into_iter()
+        .any(|kind| sim.task_events("web", "main", kind) > 0);
     sim.expect_that(!lost, "it was never said to be lost")
 }
 
@@ -138,7 +132,7 @@ fn engine_that_stays_away_too_long_is_given_up() {
         sim.run(Span(DAY.0 - HOUR.0))?;
         sim.expect_that(recovers(sim), "it waits for the engine all day")?;
         sim.run(Span::secs(2 * 3600))?;
-        let told = has_event(sim, EventType::FailedRestoring);
+        let told = sim.task_events("web", "main", EventType::FailedRestoring) > 0;
         sim.expect_that(told, "it is told that nobody knows")?;
         sim.world.engine_returns();
         sim.until(MINUTES, |sim| {
@@ -160,7 +154,7 @@ fn containers_that_end_with_their_engine_start_again_when_it_is_back() {
         sim.until(SOON, |sim| {
             sim.runs("web", "main") && sim.living("main") == 1
         })?;
-        sim.expect_that(restarts(sim) == 1, "its end is counted once")?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")?;
         sim.converge()
     });
 }
@@ -173,12 +167,12 @@ fn end_with_the_engine_is_told_to_the_next_agent() {
         sim.crash();
         sim.restart()?;
         sim.run(MINUTES)?;
-        sim.expect_that(restarts(sim) == 0, "nobody knows of an end")?;
+        sim.expect_that(sim.restarts("web", "main") == 0, "nobody knows of an end")?;
         sim.world.engine_returns();
         sim.until(SOON, |sim| {
             sim.runs("web", "main") && sim.living("main") == 1
         })?;
-        sim.expect_that(restarts(sim) == 1, "its end is counted once")?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")?;
         sim.converge()
     });
 }
@@ -226,7 +220,7 @@ fn job_handed_in_while_the_engine_is_away_starts_when_it_is_back() {
 fn start_that_a_dead_engine_refuses_is_tried_again() {
     for_seeds_on_engine(60, |sim| {
         sim.register(&fragile());
-        sim.until(SOON, |sim| restarts(sim) == 1)?;
+        sim.until(SOON, |sim| sim.restarts("web", "main") == 1)?;
         sim.world.engine_dies(false);
         sim.run(MINUTES)?;
         sim.world.engine_returns();
@@ -300,7 +294,7 @@ fn container_named_as_running_that_is_gone_is_started_again() {
         sim.until(SOON, |sim| {
             sim.runs("web", "main") && sim.living("main") == 1
         })?;
-        sim.expect_that(restarts(sim) == 1, "its end is counted once")?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")?;
         sim.converge()
     });
 }
@@ -321,7 +315,9 @@ fn forgotten_container_is_started_again() {
             if crashes {
                 sim.restart()?;
             }
-            sim.until(SOON, |sim| restarts(sim) == 1 && sim.runs("web", "main"))?;
+            sim.until(SOON, |sim| {
+                sim.restarts("web", "main") == 1 && sim.runs("web", "main")
+            })?;
             sim.expect_that(sim.living("main") == 1, "there is one again")?;
             sim.converge()
         });

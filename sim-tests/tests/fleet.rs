@@ -1,13 +1,18 @@
 //! Several nodes and the servers of their cluster in one world.
 
-use drover_core::ids::NodeId;
-use drover_core::model::alloc::ClientStatus;
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use drover_core::cluster::PlacedAlloc;
+use drover_core::ids::{AllocId, NodeId};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::drain::Eligibility;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
-use drover_io_sim::{Dice, Faults, Fleet, Violation, timeline};
+use drover_io_sim::{Dice, Faults, Fleet, Servers, Violation, timeline};
 use drover_sim_tests::Scenario;
-use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
 
 const MINUTE: Span = Span::secs(60);
 
@@ -133,6 +138,184 @@ fn disk_that_migrates_comes_along_to_another_node() -> Result<(), Violation> {
     assert_eq!((there, here), (Some(3), Some(2)), "what each one wrote");
     assert_eq!(living(&fleet), 1);
     fleet.converge()
+}
+
+/// A copy with a disk that migrates runs, with a task that takes so long to end.
+fn with_a_disk(nodes: usize, kill_after: &str) -> Result<(Fleet, Arc<PlacedAlloc>), Violation> {
+    let mut fleet = Fleet::new(0, nodes);
+    fleet.run(MINUTE)?;
+    let mut group = group("g", [task("main").with("kill_after", kill_after)]).migrates();
+    group.tasks[0].kill_timeout = Some(MINUTE);
+    let db = job("db", JobType::Service, [group]);
+    fleet.at_servers(|servers| {
+        (2..=nodes).for_each(|node| takes_nothing(servers, node));
+        servers.register(&db, true);
+    });
+    fleet.run(MINUTE)?;
+    let first = fleet.servers().allocs().next();
+    let first = first.and_then(|(_, it)| it.now().cloned());
+    Ok((fleet, first.expect("it was placed")))
+}
+
+fn takes_nothing(servers: &mut Servers, node: usize) {
+    servers.set_eligibility(NodeId(node as u128), Eligibility::Ineligible);
+}
+
+/// The one copy is stopped, and replaced on this node.
+fn moves_to(fleet: &mut Fleet, node: usize) {
+    let nodes = fleet.nodes().len();
+    fleet.at_servers(|servers| {
+        (1..=nodes).for_each(|other| takes_nothing(servers, other));
+        servers.set_eligibility(NodeId(node as u128), Eligibility::Eligible);
+        servers.stop_one("db", 0);
+    });
+}
+
+/// Whether the one that runs, on this node, has what this one wrote.
+fn runs_with_disk_of(fleet: &Fleet, node: usize, of: &PlacedAlloc) -> bool {
+    let world = &fleet.nodes()[node - 1].world;
+    let mut alive = world.alive().map(|(_, process)| process.key.alloc);
+    let has = |id| {
+        world
+            .dirs
+            .disks
+            .get(&id)
+            .is_some_and(|has| has.contains(&of.id))
+    };
+    alive.any(|id| id != of.id && has(id))
+}
+
+#[test]
+fn disk_skips_a_copy_that_ended_before_it_got_it() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(3, "20s")?;
+    moves_to(&mut fleet, 2);
+    fleet.run(Span::secs(5))?;
+    moves_to(&mut fleet, 3);
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 3, &first));
+    fleet.converge()
+}
+
+#[test]
+fn disk_that_never_left_its_node_goes_to_who_comes_back() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(2, "20s")?;
+    moves_to(&mut fleet, 2);
+    fleet.run(Span::secs(5))?;
+    moves_to(&mut fleet, 1);
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 1, &first));
+    fleet.converge()
+}
+
+#[test]
+fn disk_is_followed_through_many_copies_that_did_not_get_it() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(8, "40s")?;
+    for node in 2..8 {
+        moves_to(&mut fleet, node);
+        // Each learns from the one before where that was to get it from.
+        fleet.run(Span::secs(3))?;
+    }
+    moves_to(&mut fleet, 8);
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 8, &first));
+    assert_eq!((living(&fleet), starts(&fleet)), (1, 2));
+    fleet.converge()
+}
+
+#[test]
+fn copy_that_replaces_another_waits_while_no_server_answers() -> Result<(), Violation> {
+    let (mut fleet, _) = with_a_disk(2, "30s")?;
+    moves_to(&mut fleet, 2);
+    fleet.run(Span::secs(2))?;
+    fleet.at_node(1, |node| node.world.cut_off(Span::secs(10)));
+    fleet.run(Span::secs(8))?;
+    assert_eq!(starts(&fleet), 1, "the first one ends yet");
+    fleet.run(MINUTE)?;
+    assert_eq!((living(&fleet), starts(&fleet)), (1, 2));
+    fleet.converge()
+}
+
+#[test]
+fn disks_of_two_copies_that_move_together_stay_apart() -> Result<(), Violation> {
+    let mut fleet = Fleet::new(0, 2);
+    fleet.run(MINUTE)?;
+    fleet.at_servers(|servers| {
+        takes_nothing(servers, 2);
+        servers.register(&migrating("db", 2), true);
+    });
+    fleet.run(MINUTE)?;
+    moves_to(&mut fleet, 2);
+    fleet.at_servers(|servers| servers.stop_one("db", 0));
+    fleet.run(MINUTE)?;
+    fleet.converge()?;
+    assert_eq!((living(&fleet), fleet.disks_that_came_along()), (2, 2));
+    Ok(())
+}
+
+/// Servers replace the first by one that ends before it begins, and that by another one; the ids of both are so far
+/// behind its id.
+fn replaced_twice(
+    servers: &mut Servers,
+    first: &Arc<PlacedAlloc>,
+    [between, last]: [u128; 2],
+    change: impl FnOnce(&mut PlacedAlloc),
+) {
+    let [between, last] = [between, last].map(|behind| AllocId(first.id.0 + behind));
+    servers.stop(first.id);
+    let mut placed = PlacedAlloc::clone(first);
+    (placed.client_status, placed.previous) = (ClientStatus::Pending, Some(first.id));
+    (placed.id, placed.desired) = (between, DesiredStatus::Stop);
+    change(&mut placed);
+    servers.place(NodeId(1), placed.clone());
+    (placed.id, placed.previous) = (last, Some(between));
+    (placed.client_status, placed.desired) = (ClientStatus::Pending, DesiredStatus::Run);
+    placed.group.clone_from(&first.group);
+    servers.place(NodeId(1), placed);
+}
+
+#[test]
+fn disk_moves_through_a_copy_that_is_pulled_after_its_replacement() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(1, "1s")?;
+    fleet.at_servers(|servers| {
+        // Of them nothing is run, and the node pulls a hundred at once.
+        for behind in 100..350 {
+            let mut ended = PlacedAlloc::clone(&first);
+            ended.id = AllocId(first.id.0 + behind);
+            (ended.client_status, ended.desired) = (ClientStatus::Complete, DesiredStatus::Stop);
+            servers.place(NodeId(1), ended);
+        }
+        replaced_twice(servers, &first, [500, 50], |_| ());
+    });
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 1, &first));
+    assert_eq!(living(&fleet), 1);
+    Ok(())
+}
+
+#[test]
+fn disk_moves_past_a_copy_that_was_lost_before_it_came() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(1, "1s")?;
+    fleet.at_servers(|servers| {
+        let lost = |placed: &mut PlacedAlloc| placed.client_status = ClientStatus::Lost;
+        replaced_twice(servers, &first, [10, 20], lost);
+    });
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 1, &first));
+    Ok(())
+}
+
+#[test]
+fn disk_moves_past_a_copy_that_cannot_be_run() -> Result<(), Violation> {
+    let (mut fleet, first) = with_a_disk(1, "1s")?;
+    fleet.at_servers(|servers| {
+        let refused = |placed: &mut PlacedAlloc| {
+            (placed.group, placed.desired) = ("gone".into(), DesiredStatus::Run);
+        };
+        replaced_twice(servers, &first, [10, 20], refused);
+    });
+    fleet.run(MINUTE)?;
+    assert!(runs_with_disk_of(&fleet, 1, &first));
+    Ok(())
 }
 
 /// Faults of each node and of its way to the servers, jobs that come, change and go.

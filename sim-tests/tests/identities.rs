@@ -6,7 +6,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, changed, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events};
 
 const HOUR: Span = Span::secs(3600);
 
@@ -17,15 +17,6 @@ fn tokens(sim: &Sim) -> (u32, bool) {
     let token = token.unwrap_or_default();
     let now = sim.world.now().at;
     (token.number, token.until.is_none_or(|until| until > now))
-}
-
-fn events(sim: &Sim, kind: EventType) -> usize {
-    let of_task = |view: &drover_core::agent::View<'_>| {
-        let tasks = view.allocs().flat_map(|alloc| alloc.tasks());
-        let events = tasks.flat_map(|task| task.state().events.iter());
-        events.filter(|event| event.kind == kind).count()
-    };
-    sim.view().as_ref().map(of_task).unwrap_or(0)
 }
 
 #[test]

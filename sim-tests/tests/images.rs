@@ -42,10 +42,6 @@ fn main_task() -> Task {
     follows(task("main"))
 }
 
-fn version(sim: &Sim) -> Option<u64> {
-    Some(sim.view()?.job(&JobKey::local("web"))?.job.version)
-}
-
 fn last_look(sim: &Sim) -> Option<Look> {
     let images = sim.view()?.images(&JobKey::local("web"));
     Some(images.first()?.last.clone())
@@ -82,7 +78,7 @@ fn tag_that_does_not_move_makes_no_version() {
     for_seeds(60, |sim| {
         running(sim)?;
         sim.run(Span::secs(20 * 60))?;
-        sim.expect_that(version(sim) == Some(0), "the first version")?;
+        sim.expect_that(sim.version("web") == Some(0), "the first version")?;
         sim.expect_that(sim.world.starts_of("main") == 2, "nothing starts again")?;
         sim.expect_that(last_look(sim) == Some(Look::Unchanged), "it was looked at")?;
         sim.converge()
@@ -96,7 +92,7 @@ fn moved_tag_is_rolled_out_once() {
         running(sim)?;
         let second = sim.world.push_image(IMAGE, true);
         sim.run(Span::secs(45 * 60))?;
-        sim.expect_that(version(sim) == Some(1), "one new version")?;
+        sim.expect_that(sim.version("web") == Some(1), "one new version")?;
         sim.expect_that(sim.world.starts_of("main") == 4, "each copy once")?;
         sim.expect_that(run_only(sim, &second), "the new content, and no other")?;
         sim.converge()
@@ -135,14 +131,17 @@ fn digest_that_was_reverted_is_not_tried_again_until_tag_moves_on() {
         sim.run(Span::secs(60))?;
         sim.world.push_image(IMAGE, false);
         sim.run(Span::secs(20 * 60))?;
-        sim.expect_that(version(sim) == Some(2), "it was tried and reverted, once")?;
+        sim.expect_that(
+            sim.version("web") == Some(2),
+            "it was tried and reverted, once",
+        )?;
         sim.expect_that(
             run_only(sim, &first),
             "what ran before, and not what the tag means",
         )?;
         let third = sim.world.push_image(IMAGE, true);
         sim.run(Span::secs(10 * 60))?;
-        sim.expect_that(version(sim) == Some(3), "the next is tried")?;
+        sim.expect_that(sim.version("web") == Some(3), "the next is tried")?;
         sim.expect_that(run_only(sim, &third), "and stays")?;
         sim.converge()
     });
@@ -160,13 +159,13 @@ fn broken_registry_restarts_nothing_and_is_asked_again() {
             let second = sim.world.push_image(IMAGE, true);
             sim.world.faults = Faults::only(&[fault], 1000);
             sim.run(Span::secs(12 * 60))?;
-            sim.expect_that(version(sim) == Some(0), "nothing is made of it")?;
+            sim.expect_that(sim.version("web") == Some(0), "nothing is made of it")?;
             sim.expect_that(sim.world.starts_of("main") == 2, "nothing starts again")?;
             let failed = matches!(last_look(sim), Some(Look::Failed(_)));
             sim.expect_that(failed, "it says so")?;
             sim.world.faults = Faults::none();
             sim.until(Span::secs(15 * 60), |sim| run_only(sim, &second))?;
-            sim.expect_that(version(sim) == Some(1), "one version")
+            sim.expect_that(sim.version("web") == Some(1), "one version")
         });
     }
 }
@@ -178,10 +177,10 @@ fn same_job_file_changes_nothing_after_an_update() {
         running(sim)?;
         let second = sim.world.push_image(IMAGE, true);
         sim.until(Span::secs(45 * 60), |sim| run_only(sim, &second))?;
-        let before = version(sim);
+        let before = sim.version("web");
         sim.register(&web(main_task()));
         sim.run(SOON)?;
-        sim.expect_that(version(sim) == before, "no new version")?;
+        sim.expect_that(sim.version("web") == before, "no new version")?;
         let other = changed(&web(main_task()), |group| {
             group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
         });

@@ -33,6 +33,17 @@ const TROUBLE: &[Fault] = &[
     Fault::FlapDevice,
 ];
 
+/// Failures of long ago make nobody wait.
+#[test]
+fn probe_that_worked_is_asked_again_soon_when_it_fails() {
+    for_seeds(10, |sim| {
+        sim.world.faults = Faults::only(&[Fault::FailProbe, Fault::HangProbe], 300).budget(1000);
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(48 * 3600))?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn hanging_probe_delays_first_job_by_timeout_only() {
     for_seeds(60, |sim| {

@@ -7,16 +7,15 @@ use drover_core::agent::requests::{
     RevertJob,
 };
 use drover_core::config::Config;
-use drover_core::effect::{Refusal, Reply};
 use drover_core::input::ShutdownMode;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::namespace::{Namespace, NamespaceCapabilities};
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
-use drover_io_sim::{Sim, Violation, node};
+use drover_io_sim::{Sim, node};
 use drover_sim_tests::build::{TaskWords, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON, accepts, refuses};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 fn team() -> Namespace {
@@ -72,30 +71,6 @@ fn put_variable() -> Request {
     .into()
 }
 
-fn answered(sim: &mut Sim, asked: Request) -> Result<Reply, Violation> {
-    let request = sim.ask(asked);
-    sim.until(SOON, |sim| sim.reply(request).is_some())?;
-    let reply = sim.reply(request).cloned();
-    Ok(reply.unwrap_or(Reply::Done { index: 0 }))
-}
-
-fn accepts(sim: &mut Sim, asked: Request) -> Scenario {
-    let reply = answered(sim, asked.clone())?;
-    let accepted = !matches!(reply, Reply::Refused(_));
-    sim.expect_that(accepted, &format!("{asked:?}: {reply:?}"))
-}
-
-/// It is refused, in words that name this.
-fn refuses(sim: &mut Sim, asked: Request, word: &str) -> Scenario {
-    let reply = answered(sim, asked.clone())?;
-    let Reply::Refused(Refusal::Conflict(why) | Refusal::Invalid(why) | Refusal::NotFound(why)) =
-        &reply
-    else {
-        return sim.expect_that(false, &format!("{asked:?}: {reply:?}"));
-    };
-    sim.expect_that(why.contains(word), why)
-}
-
 fn is_there(sim: &Sim) -> bool {
     sim.view().is_some_and(|view| view.has_namespace("team"))
 }
@@ -123,7 +98,7 @@ fn namespace_is_not_deleted_while_something_is_in_it() {
         accepts(sim, put_variable())?;
         refuses(sim, delete(), "variable")?;
         let key = variable();
-        accepts(sim, DeleteVariable { key, expect: None }.into())?;
+        accepts(sim, DeleteVariable { key, expect: None })?;
         accepts(sim, register(of_team("web", JobType::Service)))?;
         refuses(sim, delete(), "job \"web\"")?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -194,8 +169,7 @@ fn dead_job_of_deleted_namespace_does_not_come_back() {
             Evaluate {
                 job: job.clone(),
                 force_reschedule: false,
-            }
-            .into(),
+            },
             "nonexistent",
         )?;
         refuses(sim, register(batch.clone()), "nonexistent")?;
@@ -204,7 +178,7 @@ fn dead_job_of_deleted_namespace_does_not_come_back() {
             version: 0,
             expect_version: None,
         };
-        refuses(sim, revert.into(), "nonexistent")?;
+        refuses(sim, revert, "nonexistent")?;
         sim.restart()?;
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "it ran once")?;
@@ -237,7 +211,7 @@ fn driver_that_namespace_disables_is_refused_and_what_runs_goes_on() {
             version: 0,
             expect_version: None,
         };
-        refuses(sim, back.into(), "driver \"mock_driver\"")?;
+        refuses(sim, back, "driver \"mock_driver\"")?;
         sim.restart()?;
         sim.converge()?;
         sim.expect_that(sim.runs("web", "main"), "it goes on")
@@ -260,9 +234,9 @@ fn configured_and_default_namespaces_are_there_and_stay() {
     for_seeds_with(20, |sim| {
         refuses(sim, delete(), "configuration")?;
         let name = "default".into();
-        refuses(sim, DeleteNamespace { name }.into(), "default")?;
+        refuses(sim, DeleteNamespace { name }, "default")?;
         let name = "other".into();
-        refuses(sim, DeleteNamespace { name }.into(), "not found")?;
+        refuses(sim, DeleteNamespace { name }, "not found")?;
         accepts(sim, register(of_team("web", JobType::Service)))?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         accepts(sim, apply(team()))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::agent::requests::{Request, SetEligibility, UpdateDrain};
+use drover_core::agent::requests::{SetEligibility, UpdateDrain};
 use drover_core::agent::{JobWait, Wait};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
@@ -14,9 +14,9 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::placement::PlacementFailure;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON, ask};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 /// A service of so many copies, of which so many are drained at a time.
@@ -58,13 +58,6 @@ fn no_drain(mark_eligible: bool) -> UpdateDrain {
 
 fn set(eligibility: Eligibility) -> SetEligibility {
     SetEligibility { eligibility }
-}
-
-/// Asks, and waits for the answer.
-fn ask(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, Violation> {
-    let request = sim.ask(what);
-    sim.until(SOON, |sim| sim.reply(request).is_some())?;
-    Ok(sim.reply(request).cloned())
 }
 
 fn status(sim: &Sim) -> Option<DrainStatus> {

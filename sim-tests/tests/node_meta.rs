@@ -11,9 +11,9 @@ use drover_core::model::node::Node;
 use drover_core::model::placement::PlacementFailure;
 use drover_core::store::node::MAX_META;
 use drover_core::time::Span;
-use drover_io_sim::{Sim, Violation};
+use drover_io_sim::Sim;
 use drover_sim_tests::build::{group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON, ask};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 /// A service for the rack `r2`.
@@ -35,12 +35,6 @@ fn apply(pairs: &[(&str, Option<&str>)]) -> ApplyNodeMeta {
     ApplyNodeMeta {
         meta: pairs.iter().map(pair).collect(),
     }
-}
-
-fn ask(sim: &mut Sim, what: ApplyNodeMeta) -> Result<Option<Reply>, Violation> {
-    let request = sim.ask(what);
-    sim.until(SOON, |sim| sim.reply(request).is_some())?;
-    Ok(sim.reply(request).cloned())
 }
 
 fn rack(sim: &Sim) -> Option<&str> {

@@ -1,6 +1,7 @@
 //! Operators override policies: failed allocations are replaced at once, shutdown delays skipped.
 
-use drover_core::agent::requests::{Deregister, Evaluate, StopAlloc};
+use drover_core::agent::requests::{Deregister, Evaluate, Signal, StopAlloc};
+use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
@@ -130,6 +131,55 @@ fn shutdown_delay_that_runs_is_ended_by_stop_without_it() {
             let mut old = old.filter(|one| one.record().id == alloc);
             old.all(|one| one.record().finished)
         })?;
+        sim.converge()
+    });
+}
+
+/// A service whose task takes two minutes to end when it is asked to.
+fn takes_its_time() -> Job {
+    let mut main = task("main").with("kill_after", "120s");
+    main.kill_timeout = Some(Span::secs(300));
+    let mut web = service("web", [main]);
+    web.task_groups[0].tasks[0].kill_signal = "SIGQUIT".to_owned();
+    web
+}
+
+/// Whoever debugs a task that does not end may ask it for its stacks.
+#[test]
+fn task_that_was_asked_to_end_takes_signals() {
+    for_seeds(20, |sim| {
+        sim.register(&takes_its_time());
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        sim.deregister("web", false);
+        sim.run(Span::secs(10))?;
+        sim.expect_that(sim.living("main") == 1, "it takes its time")?;
+        let asked = sim.ask(Signal {
+            alloc: alloc.unwrap_or_default(),
+            task: Some("main".into()),
+            signal: "SIGHUP".to_owned(),
+        });
+        sim.run(Span::secs(5))?;
+        let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
+        sim.expect_that(done, "it is passed on")?;
+        sim.converge()
+    });
+}
+
+/// A job that somebody asked to forget is forgotten, also if it is stopped once more while it ends.
+#[test]
+fn purge_is_not_taken_back_by_a_stop() {
+    for_seeds(20, |sim| {
+        sim.register(&takes_its_time());
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", true);
+        sim.run(Span::secs(2))?;
+        sim.deregister("web", false);
+        sim.run(Span::secs(600))?;
+        let known = sim
+            .view()
+            .is_some_and(|view| view.job(&JobKey::local("web")).is_some());
+        sim.expect_that(!known, "it is forgotten")?;
         sim.converge()
     });
 }

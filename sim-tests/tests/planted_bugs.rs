@@ -113,7 +113,7 @@ fn known_names(here: &Path) -> BTreeSet<String> {
         let functions = text.split("fn ").skip(1);
         known.extend(functions.filter_map(|rest| Some(rest.split_once('(')?.0.to_owned())));
     }
-    for path in files(&here.join("../io-sim/src/check")) {
+    for path in below(&here.join("../io-sim/src/check")) {
         let text = read(&path);
         known.extend(text.split('"').skip(1).map(str::to_owned));
     }

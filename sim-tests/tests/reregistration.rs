@@ -2,7 +2,6 @@
 //! in a new one. A job that was stopped, or of which everything was garbage-collected, gets a new version.
 
 use drover_core::agent::requests::CollectGarbage;
-use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
@@ -19,11 +18,6 @@ fn run_to_completion(sim: &mut Sim) -> Scenario {
     sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))
 }
 
-fn version(sim: &Sim) -> Option<u64> {
-    let view = sim.view()?;
-    Some(view.job(&JobKey::local("sum"))?.job.version)
-}
-
 fn expect_starts(sim: &Sim, wanted: u32) -> Scenario {
     let starts = sim.world.starts_of("main");
     sim.expect_that(starts == wanted, &format!("{wanted} starts, not {starts}"))
@@ -35,7 +29,7 @@ fn complete_batch_job_registered_again_unchanged_does_not_run_again() {
         run_to_completion(sim)?;
         sim.register(&sum());
         sim.run(Span::secs(60))?;
-        sim.expect_that(version(sim) == Some(0), "the same version")?;
+        sim.expect_that(sim.version("sum") == Some(0), "the same version")?;
         expect_starts(sim, 1)?;
         sim.converge()
     });
@@ -48,7 +42,7 @@ fn stopped_batch_job_registered_again_runs_again() {
         sim.deregister("sum", false);
         sim.register(&sum());
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
-        sim.expect_that(version(sim) == Some(1), "a new version")?;
+        sim.expect_that(sim.version("sum") == Some(1), "a new version")?;
         sim.converge()?;
         expect_starts(sim, 2)
     });

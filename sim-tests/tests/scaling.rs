@@ -1,6 +1,6 @@
 //! Scaling by hand: a new version with another count, within the bounds of its group.
 
-use drover_core::agent::requests::{Request, ScaleJob};
+use drover_core::agent::requests::ScaleJob;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
 use drover_core::input::ShutdownMode;
@@ -8,9 +8,9 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::scaling::{MAX_EVENTS, ScalingPolicy};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::{Sim, Violation};
+use drover_io_sim::Sim;
 use drover_sim_tests::build::{GroupWords, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON, ask_and_wait};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 fn web() -> Job {
@@ -35,13 +35,6 @@ fn to(count: impl Into<Option<i64>>) -> ScaleJob {
     }
 }
 
-/// Asks, and waits for the answer.
-fn ask(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, Violation> {
-    let request = sim.ask(what);
-    sim.run(Span::secs(60))?;
-    Ok(sim.reply(request).cloned())
-}
-
 fn events(sim: &Sim) -> Vec<(Option<i64>, i64)> {
     let record = sim.view().and_then(|view| view.job(&JobKey::local("web")));
     let events = record.and_then(|record| record.scaling_events.get(&"g".into()));
@@ -50,7 +43,7 @@ fn events(sim: &Sim) -> Vec<(Option<i64>, i64)> {
 }
 
 fn expect_refused(sim: &mut Sim, what: ScaleJob, words: &str) -> Scenario {
-    let reply = ask(sim, what)?;
+    let reply = ask_and_wait(sim, what)?;
     let wanted = Reply::Refused(Refusal::Invalid(words.to_owned()));
     let right = reply.as_ref() == Some(&wanted);
     sim.expect_that(right, &format!("{words}, not {reply:?}"))
@@ -61,11 +54,11 @@ fn scaled_group_runs_as_many_copies() {
     for_seeds(40, |sim| {
         sim.register(&web());
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        ask(sim, to(3))?;
+        ask_and_wait(sim, to(3))?;
         sim.until(SOON, |sim| sim.world.alive().count() == 3)?;
-        ask(sim, to(1))?;
+        ask_and_wait(sim, to(1))?;
         sim.until(SOON, |sim| sim.world.alive().count() == 1)?;
-        ask(sim, to(None))?;
+        ask_and_wait(sim, to(None))?;
         let kept = events(sim);
         let right = kept == [(Some(3), 1), (Some(1), 3), (None, 1)];
         sim.expect_that(right, &format!("{kept:?}"))?;
@@ -109,7 +102,7 @@ fn job_is_not_scaled_while_it_is_rolled_out() {
         let right = reply == Some(&Reply::Refused(Refusal::Invalid(words)));
         sim.expect_that(right, &format!("{reply:?}"))?;
         sim.run(Span::secs(60))?;
-        let reply = ask(sim, to(2))?;
+        let reply = ask_and_wait(sim, to(2))?;
         let done = matches!(reply, Some(Reply::Registered { .. }));
         sim.expect_that(done, "it is rolled out")?;
         sim.converge()
@@ -122,7 +115,7 @@ fn scaling_events_are_bounded() {
         sim.register(&web());
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         for nth in 0..25 {
-            ask(sim, to(1 + nth % 3))?;
+            ask_and_wait(sim, to(1 + nth % 3))?;
         }
         sim.expect_that(events(sim).len() == MAX_EVENTS, "the last of them")?;
         sim.converge()
@@ -134,7 +127,7 @@ fn scaling_events_are_bounded() {
 fn index_of_scaling_note_survives_shutdown() {
     for_seeds(20, |sim| {
         sim.register(&web());
-        ask(sim, to(None))?;
+        ask_and_wait(sim, to(None))?;
         sim.shutdown(ShutdownMode::KeepTasks);
         sim.run(Span::secs(60))?;
         sim.restart()?;
@@ -149,8 +142,8 @@ fn scaling_survives_crash_at_each_step() {
     let crashes = each_crash(5, |sim| {
         sim.register(&web());
         sim.run(Span::secs(60))?;
-        ask(sim, to(2))?;
-        ask(sim, to(None))?;
+        ask_and_wait(sim, to(2))?;
+        ask_and_wait(sim, to(None))?;
         sim.converge()?;
         let record = sim.view().and_then(|view| view.job(&JobKey::local("web")));
         let count = record.and_then(|record| record.job.task_groups[0].count);

@@ -23,24 +23,12 @@ fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
     sim.until(SOON, |sim| sim.runs("web", "main"))
 }
 
-/// The version that the task knows.
-fn knows(sim: &Sim) -> Option<u32> {
-    let task = sim.task("web", "main")?;
-    task.record().templates.first()?.parse().ok()
-}
-
-fn events(sim: &Sim, kind: EventType) -> usize {
-    let task = sim.task("web", "main");
-    let events = task.into_iter().flat_map(|task| &task.state().events);
-    events.filter(|event| event.kind == kind).count()
-}
-
 fn ran(sim: &Sim) -> usize {
-    events(sim, EventType::HookMessage)
+    sim.task_events("web", "main", EventType::HookMessage)
 }
 
 fn failed(sim: &Sim) -> usize {
-    events(sim, EventType::HookFailed)
+    sim.task_events("web", "main", EventType::HookFailed)
 }
 
 #[test]
@@ -50,7 +38,9 @@ fn template_change_runs_script() {
         sim.run(SOON)?;
         sim.expect_that(ran(sim) == 0, "the first rendering is told by the start")?;
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1) && ran(sim) == 1)?;
+        sim.until(SOON, |sim| {
+            sim.knows("web", "main") == Some(1) && ran(sim) == 1
+        })?;
         let starts = sim.world.starts_of("main");
         sim.expect_that(starts == 1, "the task goes on")?;
         sim.converge()
@@ -62,7 +52,9 @@ fn template_change_runs_script() {
 fn first_render_script_runs_after_first_start() {
     for_seeds(100, |sim| {
         started(sim, scripted(|script| script.run_on_first_render = true))?;
-        sim.until(SOON, |sim| knows(sim) == Some(0) && ran(sim) == 1)?;
+        sim.until(SOON, |sim| {
+            sim.knows("web", "main") == Some(0) && ran(sim) == 1
+        })?;
         sim.restart_tasks("web", RestartScope::Running);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.run(SOON)?;
@@ -108,12 +100,12 @@ fn changes_wait_for_running_script() {
         started(sim, main)?;
         sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.a_template_changes();
         sim.run(Span::secs(500))?;
-        sim.expect_that(knows(sim) == Some(1), "it waits")?;
+        sim.expect_that(sim.knows("web", "main") == Some(1), "it waits")?;
         sim.until(Span::secs(200), |sim| {
-            knows(sim) == Some(2) && ran(sim) == 1
+            sim.knows("web", "main") == Some(2) && ran(sim) == 1
         })?;
         sim.expect_that(failed(sim) == 1, "nobody said what became of the first")?;
         sim.converge()
@@ -128,11 +120,11 @@ fn script_runs_at_most_once_despite_crashes() {
             let main = scripted(|script| script.run_on_first_render = first);
             sim.register(&service("web", [main]));
             sim.until(Span::secs(600), |sim| {
-                sim.runs("web", "main") && knows(sim) == Some(0)
+                sim.runs("web", "main") && sim.knows("web", "main") == Some(0)
             })?;
             sim.a_template_changes();
             sim.until(Span::secs(600), |sim| {
-                sim.runs("web", "main") && knows(sim).is_some_and(|known| known >= 1)
+                sim.runs("web", "main") && sim.knows("web", "main").is_some_and(|known| known >= 1)
             })?;
             sim.run(SOON)?;
             sim.expect_that(ran(sim) <= 1 + usize::from(first), "at most once")?;
@@ -156,7 +148,7 @@ fn change_script_ends_with_its_task() {
         started(sim, main)?;
         sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.expect_that(failed(sim) == 0, "no failure of the script")?;
@@ -177,7 +169,7 @@ fn change_script_is_not_run_while_its_task_stops() {
         sim.run(SOON)?;
         sim.world.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.deregister("web", false);
         sim.until(Span::secs(120), |sim| sim.dead("web", "main"))?;
         let none = ran(sim) == 0 && failed(sim) == 0;
@@ -196,7 +188,7 @@ fn fatal_script_failure_survives_crashes() {
         main.kill_timeout = Some(Span::secs(20));
         sim.register(&service("web", [main.with("kill_after", "10s")]));
         sim.until(Span::secs(600), |sim| {
-            sim.runs("web", "main") && knows(sim) == Some(0)
+            sim.runs("web", "main") && sim.knows("web", "main") == Some(0)
         })?;
         let first = sim.allocs("web")[0].record().id;
         sim.world.faults = sim

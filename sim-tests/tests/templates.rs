@@ -23,23 +23,6 @@ fn web(mode: ChangeMode) -> Job {
     service("web", [task("main").template(mode)])
 }
 
-/// The version that the task knows.
-fn knows(sim: &Sim) -> Option<u32> {
-    let task = sim.task("web", "main")?;
-    task.record().templates.first()?.parse().ok()
-}
-
-fn events(sim: &Sim, kind: EventType) -> usize {
-    let task = sim.task("web", "main");
-    let events = task.into_iter().flat_map(|task| &task.state().events);
-    events.filter(|event| event.kind == kind).count()
-}
-
-fn restarts(sim: &Sim) -> u64 {
-    sim.task("web", "main")
-        .map_or(0, |task| task.state().restarts)
-}
-
 fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
     sim.register(&service("web", [main]));
     sim.until(SOON, |sim| sim.runs("web", "main"))
@@ -49,10 +32,15 @@ fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
 fn template_change_restarts_task() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
-        sim.expect_that(knows(sim) == Some(0), "what is rendered first")?;
+        sim.expect_that(
+            sim.knows("web", "main") == Some(0),
+            "what is rendered first",
+        )?;
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
-        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.until(SOON, |sim| {
+            sim.knows("web", "main") == Some(1) && sim.runs("web", "main")
+        })?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "one restart")?;
         sim.converge()
     });
 }
@@ -74,8 +62,11 @@ fn template_settings_change_in_place() {
         }));
         sim.run(SOON)?;
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
-        sim.expect_that(restarts(sim) == 0, "it is told in the new way")?;
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
+        sim.expect_that(
+            sim.restarts("web", "main") == 0,
+            "it is told in the new way",
+        )?;
         sim.expect_that(sim.world.starts_of("main") == 1, "no further start")?;
         sim.converge()
     });
@@ -103,9 +94,9 @@ fn template_change_signals_task() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Signal))?;
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
-        sim.expect_that(restarts(sim) == 0, "no restart")?;
-        let signals = events(sim, EventType::Signaling);
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
+        sim.expect_that(sim.restarts("web", "main") == 0, "no restart")?;
+        let signals = sim.task_events("web", "main", EventType::Signaling);
         sim.expect_that(signals == 1, "one signal")?;
         sim.converge()
     });
@@ -116,9 +107,13 @@ fn noop_template_change_does_nothing() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Noop))?;
         sim.a_template_changes();
-        sim.until(SOON, |sim| knows(sim) == Some(1))?;
-        let emitted = events(sim, EventType::Signaling) + events(sim, EventType::RestartSignaled);
-        sim.expect_that(emitted == 0 && restarts(sim) == 0, "the task is left alone")?;
+        sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
+        let emitted = sim.task_events("web", "main", EventType::Signaling)
+            + sim.task_events("web", "main", EventType::RestartSignaled);
+        sim.expect_that(
+            emitted == 0 && sim.restarts("web", "main") == 0,
+            "the task is left alone",
+        )?;
         sim.converge()
     });
 }
@@ -133,8 +128,8 @@ fn simultaneous_changes_are_applied_together() {
         for _ in 0..5 {
             sim.a_template_changes();
         }
-        sim.until(Span::secs(4000), |sim| knows(sim) == Some(5))?;
-        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.until(Span::secs(4000), |sim| sim.knows("web", "main") == Some(5))?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "one restart")?;
         sim.converge()
     });
 }
@@ -148,7 +143,7 @@ fn template_change_is_applied_despite_crashes() {
             sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
             sim.a_template_changes();
             sim.until(Span::secs(600), |sim| {
-                sim.runs("web", "main") && knows(sim).is_some_and(|known| known >= 1)
+                sim.runs("web", "main") && sim.knows("web", "main").is_some_and(|known| known >= 1)
             })?;
             sim.converge()
         });
@@ -166,8 +161,10 @@ fn template_change_during_downtime_is_applied() {
         started(sim, task("main").template(ChangeMode::Restart))?;
         sim.world.faults = Faults::only(&[Fault::ChangeTemplate], 1000).budget(1);
         sim.goes_down(false, Span::secs(1));
-        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
-        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.until(SOON, |sim| {
+            sim.knows("web", "main") == Some(1) && sim.runs("web", "main")
+        })?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "one restart")?;
         sim.converge()
     });
 }
@@ -184,8 +181,10 @@ fn template_change_waits_for_stopping_task() {
         sim.a_template_changes();
         sim.run(Span::millis(1))?;
         sim.restart_tasks("web", RestartScope::Running);
-        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
-        sim.expect_that(restarts(sim) == 1, "one restart for both")?;
+        sim.until(SOON, |sim| {
+            sim.knows("web", "main") == Some(1) && sim.runs("web", "main")
+        })?;
+        sim.expect_that(sim.restarts("web", "main") == 1, "one restart for both")?;
         sim.converge()
     });
 }
@@ -204,10 +203,10 @@ fn failed_template_watch_is_retried() {
         if sim.allocs("web").len() > 1 {
             return Ok(());
         }
-        failed.set(failed.get() + events(sim, EventType::Template));
+        failed.set(failed.get() + sim.task_events("web", "main", EventType::Template));
         sim.a_template_changes();
         sim.until(Span::secs(900), |sim| {
-            knows(sim) == Some(1) && sim.runs("web", "main")
+            sim.knows("web", "main") == Some(1) && sim.runs("web", "main")
         })?;
         sim.converge()
     });
@@ -224,9 +223,9 @@ fn missing_template_data_is_awaited() {
         sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
         sim.register(&web(ChangeMode::Restart));
         sim.until(Span::secs(4000), |sim| sim.runs("web", "main"))?;
-        let failed = events(sim, EventType::HookFailed);
+        let failed = sim.task_events("web", "main", EventType::HookFailed);
         sim.expect_that(failed == 0, "nothing failed")?;
-        let emitted = events(sim, EventType::Template);
+        let emitted = sim.task_events("web", "main", EventType::Template);
         sim.expect_that(emitted == 1, "it says what is missing")?;
         sim.converge()
     });
@@ -241,10 +240,12 @@ fn task_waiting_for_templates_can_be_stopped() {
         }
         sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
         sim.register(&web(ChangeMode::Restart));
-        sim.until(SOON, |sim| events(sim, EventType::Template) == 1)?;
+        sim.until(SOON, |sim| {
+            sim.task_events("web", "main", EventType::Template) == 1
+        })?;
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
-        sim.expect_that(knows(sim).is_none(), "it never ran")?;
+        sim.expect_that(sim.knows("web", "main").is_none(), "it never ran")?;
         sim.converge()
     });
 }
@@ -263,8 +264,11 @@ fn template_change_between_starts_restarts_nothing() {
         sim.until(SOON, pausing)?;
         sim.a_template_changes();
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.expect_that(knows(sim) == Some(1), "it starts with the new version")?;
-        let asked = events(sim, EventType::RestartSignaled);
+        sim.expect_that(
+            sim.knows("web", "main") == Some(1),
+            "it starts with the new version",
+        )?;
+        let asked = sim.task_events("web", "main", EventType::RestartSignaled);
         sim.expect_that(asked == 0, "nobody asked for a restart")
     });
 }
@@ -282,7 +286,9 @@ fn restart_renders_templates_again() {
         main.restart_policy = Some(policy);
         started(sim, main)?;
         sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
-        sim.until(SOON, |sim| events(sim, EventType::Template) == 1)
+        sim.until(SOON, |sim| {
+            sim.task_events("web", "main", EventType::Template) == 1
+        })
     });
 }
 
@@ -300,7 +306,10 @@ fn late_template_reports_are_ignored() {
         let op = Op(999_999);
         sim.send_raw(Input::Template(key, TemplateInput::Missing { op, missing }));
         sim.converge()?;
-        let emitted = events(sim, EventType::Template);
-        sim.expect_that(emitted == 0 && restarts(sim) == 0, "nothing happened")
+        let emitted = sim.task_events("web", "main", EventType::Template);
+        sim.expect_that(
+            emitted == 0 && sim.restarts("web", "main") == 0,
+            "nothing happened",
+        )
     });
 }

@@ -37,11 +37,7 @@ fn other(old: &Job) -> Job {
 }
 
 fn rollout(sim: &Sim) -> Option<DeploymentStatus> {
-    let view = sim.view()?;
-    let id = view
-        .job(&drover_core::ids::JobKey::local("web"))?
-        .deployment?;
-    Some(view.deployment(id)?.status)
+    Some(sim.rollout("web")?.status)
 }
 
 #[test]
@@ -67,6 +63,23 @@ fn destructive_update_replaces_alloc() {
         sim.register(&old);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.register(&other(&old));
+        sim.until(SOON, |sim| versions(sim) == [1] && sim.runs("web", "main"))?;
+        sim.converge()?;
+        sim.expect_that(sim.world.starts_of("main") == 2, "one start more")
+    });
+}
+
+/// What a task is told of itself is in its environment, which only a start can change.
+#[test]
+fn changed_meta_of_a_task_replaces_alloc() {
+    for_seeds(20, |sim| {
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let new = changed(&old, |group| {
+            group.tasks[0].meta.insert("m".to_owned(), "1".to_owned());
+        });
+        sim.register(&new);
         sim.until(SOON, |sim| versions(sim) == [1] && sim.runs("web", "main"))?;
         sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 2, "one start more")

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::requests::{DeleteVariable, PutVariable, Request};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::RequestId;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::inspect::{Inspect, answered};
 use drover_sim_tests::{each_crash, for_seeds};
 
 fn key(path: &str) -> VariableKey {
@@ -38,13 +37,6 @@ fn there(sim: &Sim) -> Option<(String, u64)> {
     let one = sim.view()?.variables().get(&key("nomad/jobs/web"))?;
     let value = one.items.get().get("key").cloned();
     Some((value.unwrap_or_default(), one.meta.modify_index))
-}
-
-fn answered(sim: &mut Sim, asked: Request) -> Result<Reply, Violation> {
-    let request: RequestId = sim.ask(asked);
-    sim.until(SOON, |sim| sim.reply(request).is_some())?;
-    let reply = sim.reply(request).cloned();
-    Ok(reply.unwrap_or(Reply::Done { index: 0 }))
 }
 
 fn is_conflict(reply: &Reply) -> bool {

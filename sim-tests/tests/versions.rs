@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use drover_core::agent::requests::{
-    CollectGarbage, Deregister, Register, Request, RevertJob, SetStable, TagVersion, UntagVersion,
+    CollectGarbage, Deregister, Register, RevertJob, SetStable, TagVersion, UntagVersion,
 };
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
 use drover_core::model::job::Job;
 use drover_core::model::submission::Submission;
-use drover_core::time::Span;
 use drover_io_sim::Sim;
 use drover_sim_tests::build::{service, task};
-use drover_sim_tests::inspect::Inspect;
+use drover_sim_tests::inspect::{Inspect, ask_and_wait};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 fn web(version: u64) -> Job {
@@ -55,13 +54,6 @@ fn tag(version: u64, name: &str) -> TagVersion {
     }
 }
 
-/// Asks, and waits for the answer.
-fn ask(sim: &mut Sim, what: impl Into<Request>) -> Result<Option<Reply>, drover_io_sim::Violation> {
-    let request = sim.ask(what);
-    sim.run(Span::secs(60))?;
-    Ok(sim.reply(request).cloned())
-}
-
 fn refused(reply: Option<&Reply>) -> bool {
     matches!(reply, Some(Reply::Refused(Refusal::Conflict(_))))
 }
@@ -100,27 +92,27 @@ fn expect_text(sim: &Sim, version: u64, wanted: Option<&str>) -> Scenario {
 #[test]
 fn reverted_job_runs_earlier_version_with_its_text() {
     for_seeds(40, |sim| {
-        ask(sim, register(0))?;
-        ask(sim, register(1))?;
-        ask(sim, revert(0))?;
+        ask_and_wait(sim, register(0))?;
+        ask_and_wait(sim, register(1))?;
+        ask_and_wait(sim, revert(0))?;
         expect_versions(sim, &[2, 1, 0])?;
         expect_text(sim, 2, Some("version 0"))?;
         let job = latest(sim);
         let runs = job.as_deref().and_then(value);
         sim.expect_that(runs.as_deref() == Some("0"), "the first version runs")?;
-        let again = ask(sim, revert(2))?;
+        let again = ask_and_wait(sim, revert(2))?;
         let words = Refusal::Conflict("can't revert to current version".to_owned());
         sim.expect_that(
             again == Some(Reply::Refused(words)),
             "the current version is refused",
         )?;
-        let unknown = ask(sim, revert(9))?;
+        let unknown = ask_and_wait(sim, revert(9))?;
         sim.expect_that(refused(unknown.as_ref()), "a version that is not there")?;
         let other = RevertJob {
             expect_version: Some(1),
             ..revert(0)
         };
-        let other = ask(sim, other)?;
+        let other = ask_and_wait(sim, other)?;
         sim.expect_that(refused(other.as_ref()), "another version than expected")?;
         sim.converge()
     });
@@ -129,21 +121,21 @@ fn reverted_job_runs_earlier_version_with_its_text() {
 #[test]
 fn tagged_version_is_kept_until_it_is_untagged() {
     for_seeds(20, |sim| {
-        ask(sim, register(0))?;
-        ask(sim, tag(0, "good"))?;
+        ask_and_wait(sim, register(0))?;
+        ask_and_wait(sim, tag(0, "good"))?;
         for version in 1..9 {
-            ask(sim, register(version))?;
+            ask_and_wait(sim, register(version))?;
         }
         // Versions are in use until what ran them is collected.
-        ask(sim, CollectGarbage)?;
-        ask(sim, register(9))?;
+        ask_and_wait(sim, CollectGarbage)?;
+        ask_and_wait(sim, register(9))?;
         expect_versions(sim, &[9, 8, 7, 6, 5, 4, 0])?;
         expect_text(sim, 0, Some("version 0"))?;
         expect_text(sim, 3, None)?;
-        let twice = ask(sim, tag(9, "good"))?;
+        let twice = ask_and_wait(sim, tag(9, "good"))?;
         sim.expect_that(refused(twice.as_ref()), "one tag, one version")?;
         let name = "good".into();
-        ask(sim, UntagVersion { job: key(), name })?;
+        ask_and_wait(sim, UntagVersion { job: key(), name })?;
         expect_versions(sim, &[9, 8, 7, 6, 5, 4])?;
         expect_text(sim, 0, None)?;
         sim.converge()
@@ -153,9 +145,9 @@ fn tagged_version_is_kept_until_it_is_untagged() {
 #[test]
 fn last_stable_version_is_kept() {
     for_seeds(20, |sim| {
-        ask(sim, register(0))?;
+        ask_and_wait(sim, register(0))?;
         let (job, version, stable) = (key(), 0, true);
-        ask(
+        ask_and_wait(
             sim,
             SetStable {
                 job,
@@ -164,11 +156,11 @@ fn last_stable_version_is_kept() {
             },
         )?;
         for version in 1..9 {
-            ask(sim, register(version))?;
+            ask_and_wait(sim, register(version))?;
         }
         // Versions are in use until what ran them is collected.
-        ask(sim, CollectGarbage)?;
-        ask(sim, register(9))?;
+        ask_and_wait(sim, CollectGarbage)?;
+        ask_and_wait(sim, register(9))?;
         expect_versions(sim, &[9, 8, 7, 6, 5, 4, 0])?;
         sim.converge()
     });
@@ -177,9 +169,9 @@ fn last_stable_version_is_kept() {
 #[test]
 fn stopped_job_starts_again_by_going_back_to_its_latest_version() {
     for_seeds(40, |sim| {
-        ask(sim, register(0))?;
+        ask_and_wait(sim, register(0))?;
         let (job, purge) = (key(), false);
-        ask(
+        ask_and_wait(
             sim,
             Deregister {
                 job,
@@ -187,7 +179,7 @@ fn stopped_job_starts_again_by_going_back_to_its_latest_version() {
                 no_shutdown_delay: false,
             },
         )?;
-        ask(sim, revert(0))?;
+        ask_and_wait(sim, revert(0))?;
         let job = latest(sim);
         let starts = job.is_some_and(|job| !job.stop && job.version == 1);
         sim.expect_that(starts, "it runs as a new version")?;
@@ -198,10 +190,10 @@ fn stopped_job_starts_again_by_going_back_to_its_latest_version() {
 #[test]
 fn versions_tags_and_texts_survive_crash_at_each_step() {
     let crashes = each_crash(7, |sim| {
-        ask(sim, register(0))?;
-        ask(sim, tag(0, "good"))?;
-        ask(sim, register(1))?;
-        ask(sim, revert(0))?;
+        ask_and_wait(sim, register(0))?;
+        ask_and_wait(sim, tag(0, "good"))?;
+        ask_and_wait(sim, register(1))?;
+        ask_and_wait(sim, revert(0))?;
         sim.converge()?;
         let latest = latest(sim);
         let value = latest.as_deref().and_then(value);

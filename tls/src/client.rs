@@ -13,7 +13,7 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -28,6 +28,8 @@ use crate::protocol::Protocol;
 pub enum Believes {
     /// Who has a certificate of one of these for the name that is asked for.
     Named(Authorities),
+    /// Who has a certificate of one of these for the name that is asked for, or for this one.
+    NamedOr(Authorities, ServerName<'static>),
     /// Who has a certificate of one of these, whatever it is for.
     Signed(Authorities),
     /// Everybody: there is no knowing who it is.
@@ -45,12 +47,16 @@ pub fn config(
 ) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(protocol.provider());
     let algorithms = provider.signature_verification_algorithms;
+    let of_names = |authorities: Authorities| {
+        let built = WebPkiServerVerifier::builder_with_provider(authorities.0, provider.clone());
+        built.build().map_err(|error| error.to_string())
+    };
     let verifier: Arc<dyn ServerCertVerifier> = match believes {
-        Believes::Named(authorities) => {
-            let roots = authorities.0.clone();
-            let built = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-            built.build().map_err(|error| error.to_string())?
-        }
+        Believes::Named(authorities) => of_names(authorities)?,
+        Believes::NamedOr(authorities, other) => Arc::new(Either {
+            of_names: of_names(authorities)?,
+            other,
+        }),
         Believes::Signed(authorities) => Arc::new(Unnamed {
             authorities: Some(authorities),
             algorithms,
@@ -72,6 +78,66 @@ pub fn config(
             builder.with_client_cert_resolver(Arc::new(own))
         }
     }))
+}
+
+/// Takes a second name, too.
+#[derive(Debug)]
+struct Either {
+    of_names: Arc<WebPkiServerVerifier>,
+    other: ServerName<'static>,
+}
+
+impl ServerCertVerifier for Either {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = |name: &ServerName<'_>| {
+            let of_names = &self.of_names;
+            of_names.verify_server_cert(end_entity, intermediates, name, ocsp, now)
+        };
+        match verified(name) {
+            // What is said is about the name that was asked for.
+            Err(error) if is_of_name(&error) => verified(&self.other).map_err(|_| error),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.of_names.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.of_names.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.of_names.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate is refused for its names alone.
+fn is_of_name(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+        )
+    )
 }
 
 /// Looks at who has signed, if at that, and not at names.
@@ -132,6 +198,17 @@ impl ServerCertVerifier for Unnamed {
 pub fn server_name(name: &str) -> Result<ServerName<'static>, String> {
     let parsed = ServerName::try_from(name.to_owned());
     parsed.map_err(|_| format!("{name:?} is no name of a machine"))
+}
+
+/// The name that whoever is at `HOST:PORT` may have: the host, be it a name or a number.
+///
+/// # Errors
+/// No certificate can have it.
+pub fn name_at(authority: &str) -> Result<ServerName<'static>, String> {
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
+    server_name(host.trim_start_matches('[').trim_end_matches(']'))
 }
 
 /// Begins TLS over a transport, as the side that connects.

@@ -87,7 +87,10 @@ impl fmt::Display for TlsError {
                  name",
                 has.join(", ")
             ),
-            TlsError::Expired => f.write_str("its certificate has expired"),
+            TlsError::Expired => f.write_str(
+                "its certificate has expired: it needs a new one, unless the clocks of both machines \
+                 differ",
+            ),
             TlsError::NotYetValid => {
                 f.write_str("its certificate is not valid yet; check the clocks of both machines")
             }
@@ -104,7 +107,9 @@ impl fmt::Display for TlsError {
             TlsError::NothingInCommon(why) => {
                 write!(f, "there is no version or cipher suite that both speak: {why}")
             }
-            TlsError::NotTls => f.write_str("it does not speak TLS"),
+            TlsError::NotTls => f.write_str(
+                "it does not speak TLS there; an API without it is at http://, and not at https://",
+            ),
             TlsError::TimedOut(after) => {
                 write!(f, "its TLS handshake was not over within {after:?}")
             }
@@ -210,7 +215,10 @@ fn name(presented: &str) -> String {
     let inner = presented
         .split_once('"')
         .and_then(|(_, rest)| rest.rsplit_once('"'));
-    let name = inner.map_or(presented, |(name, _)| name);
+    let address = presented
+        .strip_prefix("IpAddress(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let name = inner.map(|(name, _)| name).or(address).unwrap_or(presented);
     name.chars().take(MAX_NAME).collect()
 }
 

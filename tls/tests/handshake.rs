@@ -129,6 +129,48 @@ async fn chain_counts_even_where_names_do_not() {
     exchange(server, anybody).await.unwrap();
 }
 
+/// Either name will do, and no third one; all else counts as ever.
+#[tokio::test]
+async fn second_name_counts_beside_the_one_that_is_asked_for() {
+    let (ca, other) = (Authority::new(), Authority::new());
+    let member = identity(&ca.member("client.global"));
+    let or = server_name("client.global.nomad").unwrap();
+    let believes = Believes::NamedOr(authorities(&ca), or);
+    let either = client::config(believes, Some(&member), &Protocol::default()).unwrap();
+    for version in ["tls12", "tls13"] {
+        for role in ["server.global", "client.global"] {
+            let own = ca.member(role);
+            exchange(server_of(version, &own, &ca), either.clone())
+                .await
+                .unwrap();
+        }
+    }
+    let refused = exchange(server(&ca.member("cli.global"), &ca), either.clone()).await;
+    let Err(TlsError::WrongName { wanted, .. }) = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(wanted, SERVER);
+    let foreign = other.member("client.global");
+    let refused = exchange(server(&foreign, &ca), either.clone()).await;
+    assert_eq!(refused, Err(TlsError::UnknownAuthority));
+    let old = ca.sign_for(&["client.global.nomad"], Valid::Once);
+    let refused = exchange(server(&old, &ca), either).await;
+    assert_eq!(refused, Err(TlsError::Expired));
+}
+
+#[test]
+fn name_at_an_address_is_its_host() {
+    for (address, host) in [
+        ("box:4646", "box"),
+        ("10.0.0.9:4646", "10.0.0.9"),
+        ("[fd00::1]:4646", "fd00::1"),
+    ] {
+        let name = client::name_at(address).unwrap();
+        assert_eq!(name.to_str(), host);
+    }
+    assert!(client::name_at("a b:1").is_err());
+}
+
 #[tokio::test]
 async fn certificate_out_of_its_time_is_refused() {
     let ca = Authority::new();

@@ -1,8 +1,8 @@
 //! `drover job move`: another node takes over a job, with what is on its disks.
 //!
 //! The other node is asked first whether it can run the job: whether it has its drivers, fulfils its
-//! conditions and knows the variables that it reads. If not, nothing has changed anywhere. Then it takes
-//! the job over, and the job is stopped here, which is what the other node waits for. Whoever is
+//! conditions, knows the variables that it reads, and reaches this node. If not, nothing has changed
+//! anywhere, and it was shown no token of a disk. Then it takes the job over, and the job is stopped here, which is what the other node waits for. Whoever is
 //! interrupted in between can ask the same again, and with `-rollback` a job that fails there comes back.
 
 #[cfg(test)]
@@ -20,7 +20,9 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
-use crate::http::dto::{AllocStub, Handover, JobStub, Registered, Stopped, Validated};
+use crate::http::dto::{
+    AllocStub, Handover, JobStub, Registered, Stopped, TakeoverAlloc, Validated,
+};
 
 /// How often the other node is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,7 +38,8 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     let to = cx.client.at(&args.to)?;
     let to = to.with_token("-to-token", args.to_token.as_ref(), "DROVER_TO_TOKEN")?;
     if to.socket().is_some() {
-        let words = "-to: the other node is reached over the network, at http://HOST:PORT";
+        let words = "-to: the other node is reached over the network, at http://HOST:PORT or \
+                     https://HOST:PORT";
         return Err(Failure::new(words));
     }
     let job = lookup::job(cx, &args.job).await?;
@@ -55,7 +58,8 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     };
     let handover = self::handover(&here, &seen_at, &job).await?;
     let count = handover.allocs.len();
-    check(&to, &whole).await?;
+    let what = "cannot run the job, which keeps running here";
+    check(&to, &whole, &handover, Asked::ToRunNow, what).await?;
     transfer(&here, &to, &job, &whole, handover).await?;
     cx.screen.print_line(&format!(
         "{} takes over job \"{}\"; {count} allocation(s) stop here",
@@ -85,35 +89,66 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
         ));
         return Ok(code);
     }
-    let there: Value = to.get(&job_path(&job, ""), &namespace).await?;
-    let back = self::handover(&to, &to.url(), &job).await?;
-    transfer(&to, &here, &job, &there, back).await?;
-    cx.screen.print_line(&format!(
-        "Job \"{}\" failed at {}: it is moved back",
-        job.id,
-        to.url()
-    ))?;
+    bring_back(cx, &to, &here, &job).await?;
     follow(cx, &here, &job, args.verbose).await?;
     Ok(code)
 }
 
-/// Asks the other node whether it can run the job.
-async fn check(to: &Client, job: &Value) -> Result<(), Failure> {
-    let body = json!({ "Job": job, "CheckNode": true });
+/// Moves a job back that failed at the other node.
+async fn bring_back(
+    cx: &mut Context,
+    from: &Client,
+    here: &Client,
+    job: &JobStub,
+) -> Result<(), Failure> {
+    let namespace = [("namespace", job.namespace.as_str())];
+    let whole: Value = from.get(&job_path(job, ""), &namespace).await?;
+    let handover = self::handover(from, &from.url(), job).await?;
+    let at = from.url();
+    let what = format!("cannot take the job back, which failed at {at} and stays there");
+    check(here, &whole, &handover, Asked::ToTakeBack, &what).await?;
+    transfer(from, here, job, &whole, handover).await?;
+    let line = format!("Job \"{}\" failed at {at}: it is moved back", job.id);
+    cx.screen.print_line(&line)
+}
+
+/// What a node is asked to do with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// To run it, for which all must be there now.
+    ToRunNow,
+    /// To take it back, and to run it as soon as it can.
+    ToTakeBack,
+}
+
+/// Asks a node whether it can run the job, and reaches the node that has it. If not, that is said after `what`.
+async fn check(
+    to: &Client,
+    job: &Value,
+    from: &Handover,
+    asked: Asked,
+    what: &str,
+) -> Result<(), Failure> {
+    let without_token = |alloc: &TakeoverAlloc| TakeoverAlloc {
+        token: String::new(),
+        ..alloc.clone()
+    };
+    let from: Vec<_> = from.allocs.iter().map(without_token).collect();
+    let now = asked == Asked::ToRunNow;
+    let body = json!({ "Job": job, "CheckNode": now, "TakeOver": from });
     let path = "/v1/validate/job";
     let validated: Validated = to.change(Method::PUT, path, &[], Some(&body)).await?;
     let mut reasons = validated.validation_errors.unwrap_or_default();
     if reasons.is_empty() && !validated.error.is_empty() {
         reasons.push(validated.error);
     }
-    if reasons.is_empty() {
-        return Ok(());
+    match reasons.is_empty() {
+        true => Ok(()),
+        false => {
+            let reasons = reasons.join("\n  ");
+            Err(Failure::new(format!("{} {what}:\n  {reasons}", to.url())))
+        }
     }
-    Err(Failure::new(format!(
-        "{} cannot run the job, which keeps running here:\n  {}",
-        to.url(),
-        reasons.join("\n  ")
-    )))
 }
 
 /// What the other node has to know of the allocations of a node, which it finds at `seen_at`.

@@ -99,6 +99,8 @@ mod acl_tests;
 #[cfg(test)]
 mod explain_tests;
 #[cfg(test)]
+mod node_tests;
+#[cfg(test)]
 mod option_tests;
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,13 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     .await?;
     refuse_containers(&path, &containers)?;
     refuse_running(&path, &names, &plugin_tasks, &args)?;
-    if !args.yes && !confirm::ask(cx, &question(&path, names.len(), with_volumes)).await? {
+    let (doomed, images, missed) = blocking(move || {
+        let (images, missed) = (doomed.images()?, doomed.images_out_of_reach()?);
+        Ok((doomed, images, missed))
+    })
+    .await?;
+    let asked = question(&path, names.len(), with_volumes, &images);
+    if !args.yes && !confirm::ask(cx, &asked).await? {
         return Err(Failure::new("nothing was removed"));
     }
     let removed = blocking(move || {
@@ -64,6 +70,11 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     };
     cx.screen
         .print_line(&format!("{}: {words}", path.display()))?;
+    for engine in missed {
+        let line =
+            format!("images that tasks used stay, since their engine cannot be asked: {engine}");
+        cx.screen.complain(&line);
+    }
     Ok(0)
 }
 
@@ -115,7 +126,7 @@ fn refuse_running(
     Ok(())
 }
 
-fn question(path: &Path, running: usize, with_volumes: bool) -> String {
+fn question(path: &Path, running: usize, with_volumes: bool, images: &[String]) -> String {
     let stops = match running {
         0 => String::new(),
         count => format!(" after ending {count} processes and containers of tasks"),
@@ -124,9 +135,20 @@ fn question(path: &Path, running: usize, with_volumes: bool) -> String {
         true => " host volumes with what jobs keep,",
         false => "",
     };
+    let mut named: Vec<String> = images.iter().take(MOST_NAMED).cloned().collect();
+    if let more @ 1.. = images.len().saturating_sub(MOST_NAMED) {
+        named.push(format!("{more} more"));
+    }
+    let images = match named.is_empty() {
+        true => String::new(),
+        false => format!(
+            " and images of containers that it brought ({})",
+            named.join(", ")
+        ),
+    };
     format!(
         "Remove {}{stops}, with all jobs, allocations and their disks,{volumes} variables, keys and \
-         recordings in it? This cannot be undone. [y/N]",
+         recordings in it{images}? This cannot be undone. [y/N]",
         path.display()
     )
 }

@@ -62,7 +62,7 @@ use drover_tls::Current;
 use rustls::ClientConfig;
 
 use inbound::Inbound;
-pub(crate) use to_nodes::ToNodes;
+pub(crate) use to_nodes::{ToNodes, name_of_nodes};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 

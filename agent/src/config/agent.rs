@@ -89,6 +89,11 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
+    /// The node's region; Nomad's unless given.
+    pub fn region(&self) -> String {
+        self.region.clone().unwrap_or_else(|| "global".to_owned())
+    }
+
     /// Where the API listens: as the command line says, or the file.
     pub fn http(&self, given: Option<&str>) -> String {
         if let Some(given) = given {

@@ -7,7 +7,7 @@ use drover_core::model::job::Job;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::remote::{RemotePrevious, Takeover};
 use drover_core::text::quote;
-use drover_io_real::http_client::authority;
+use drover_io_real::migrate::Nodes;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ pub(super) async fn submit(
     let expect_index = submission
         .enforce_index
         .then_some(submission.job_modify_index);
-    let from = taken_over(&submission.take_over)?;
+    let from = taken_over(api, &submission.take_over)?;
     evaluated_with(submission.eval_priority)?;
     let preserve = Preserve {
         counts: submission.preserve_counts,
@@ -278,20 +278,24 @@ const MAX_TAKEN_OVER: usize = 10_000;
 /// The longest address or token, in bytes.
 const MAX_WORD: usize = 300;
 
-fn taken_over(takeover: &[TakeoverAlloc]) -> Result<Vec<Takeover>, ApiError> {
+fn taken_over(api: &Api, takeover: &[TakeoverAlloc]) -> Result<Vec<Takeover>, ApiError> {
     if takeover.len() > MAX_TAKEN_OVER {
         let words = format!("more than {MAX_TAKEN_OVER} allocations to take over");
         return Err(ApiError::bad(words));
     }
-    takeover.iter().map(one_taken_over).collect()
+    let nodes = &api.settings.nodes;
+    let each = takeover.iter().map(|one| one_taken_over(nodes, one));
+    each.collect()
 }
 
-fn one_taken_over(takeover: &TakeoverAlloc) -> Result<Takeover, ApiError> {
+fn one_taken_over(nodes: &Nodes, takeover: &TakeoverAlloc) -> Result<Takeover, ApiError> {
     let bad = |why: &str| ApiError::bad(format!("TakeOver of allocation {:?}: {why}", takeover.id));
     let alloc = takeover.id.parse().map_err(|_| bad("the ID is no UUID"))?;
-    if authority(&takeover.address).is_none() || takeover.address.len() > MAX_WORD {
-        return Err(bad("the Address is not http://HOST:PORT"));
+    if takeover.address.len() > MAX_WORD {
+        return Err(bad("the Address is too long"));
     }
+    let taken = nodes.takes(&takeover.address);
+    taken.map_err(|why| bad(&format!("the Address cannot be used: {why}")))?;
     let readable = takeover.token.bytes().all(|byte| byte.is_ascii_graphic());
     if !readable || takeover.token.len() > MAX_WORD {
         return Err(bad("the Token is none"));
@@ -383,9 +387,10 @@ const MOST_DRIVERS: usize = 20;
 pub(super) async fn validate(State(api): State<Api>, params: Params, request: Request) -> Answer {
     let submission: Submission = body::decode(request).await?;
     let check_node = submission.check_node;
+    let from = taken_over(&api, &submission.take_over)?;
     let job = admission::canonical(submission.job()?);
-    // Whether it would run here depends on what variables hold.
-    let needs = match check_node {
+    // Whether it would run here depends on what variables hold, and asking others is what running it does.
+    let needs = match check_node || !from.is_empty() {
         true => Capability::SubmitJob,
         false => Capability::ReadJob,
     };
@@ -398,10 +403,13 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
     let admitted = home(&api, &job, &pool)
         .await?
         .and_then(|()| admission::admit_for(job, consul));
-    let reasons = match &admitted {
+    let mut reasons = match &admitted {
         Ok(admitted) if check_node => suitability::reasons(&api, &admitted.job).await?,
         Ok(_) | Err(_) => Vec::new(),
     };
+    if admitted.is_ok() {
+        reasons.extend(suitability::unreached(&api, &from).await);
+    }
     let admitted = match reasons.is_empty() {
         true => admitted,
         false => Err(Refused(reasons)),

@@ -100,6 +100,7 @@ use drover_core::time::Span;
 use drover_io_real::audit::Auditor;
 use drover_io_real::forward::ForwardCounts;
 use drover_io_real::identity::Issuer;
+use drover_io_real::migrate::Nodes;
 use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::notify::Notifier;
 use drover_io_real::plugins::Plugins;
@@ -141,6 +142,8 @@ pub struct Settings {
     pub data_dir: String,
     /// What is fetched for its allocations.
     pub transfers: Transfers,
+    /// How nodes are reached from which jobs are moved here.
+    pub nodes: Nodes,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// Who makes the tokens of its tasks.

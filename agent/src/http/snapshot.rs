@@ -13,8 +13,9 @@ use drover_core::agent::requests::{HandOver, TransferComplete};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey, TaskName};
+use drover_core::model::remote::RemotePrevious;
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::migrate::snapshot;
+use drover_io_real::migrate::{ITS_TOKEN, LIES_WITH, snapshot};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -59,6 +60,9 @@ pub(super) async fn get(
     else {
         return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
     };
+    if let Some(further) = source.lies_with.as_ref().filter(|_| of_node) {
+        return Ok(lies_with(further));
+    }
     if let Some(writer) = source.writer {
         let words =
             format!("allocation {writer}, from which it gets its disk, is not terminal yet");
@@ -110,6 +114,27 @@ struct Source {
     tasks: Vec<TaskName>,
     /// One of them that is not over.
     writer: Option<AllocId>,
+    /// From which allocation of another node it was to get its disk, if it ended before that.
+    lies_with: Option<RemotePrevious>,
+}
+
+/// What is said of a disk that lies with another allocation: who has the token for the one may have that for the other.
+fn lies_with(further: &RemotePrevious) -> Response {
+    let id = further.alloc;
+    let words = format!("it ended before it got its disk from allocation {id}");
+    let mut response = Response::new(Body::from(words));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    let texts = [
+        (LIES_WITH, id.to_string()),
+        (ITS_TOKEN, further.token.expose().to_owned()),
+    ];
+    for (name, text) in texts {
+        if let Ok(mut value) = HeaderValue::try_from(text) {
+            value.set_sensitive(true);
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
 }
 
 impl Source {
@@ -117,6 +142,9 @@ impl Source {
     fn of(view: View<'_>, alloc: AllocId) -> Option<Source> {
         let alloc = view.alloc(alloc)?;
         let disk = view.disk_of(alloc.record());
+        let ended = disk.filter(|_| alloc.record().finished);
+        let lies_with = ended.and_then(|disk| disk.elsewhere_of(alloc.record().id));
+        let lies_with = lies_with.filter(|it| it.of_servers).cloned();
         let before = disk.map(|disk| disk.sources_of(alloc.record().id));
         let before = before.into_iter().flatten();
         let before: Vec<_> = before.filter_map(|id| view.alloc(*id)).collect();
@@ -134,6 +162,7 @@ impl Source {
             before: ids.collect(),
             tasks: tasks.into_iter().collect(),
             writer: writer.map(|one| one.id),
+            lies_with,
         })
     }
 }

@@ -2,17 +2,21 @@
 //! it still runs there.
 //!
 //! Its drivers, its conditions, its ports by number, its CPU, memory, disk space, cores and devices, and
-//! the variables that its templates cannot do without.
+//! the variables that its templates cannot do without; and whether the node that has it can be asked from here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::model::remote::Takeover;
 use drover_core::model::template::Template;
 use drover_core::model::variable::{Reads, VariableKey};
 use drover_core::text::quote;
 use drover_template::{Answer, Answers, Need, Options, Rendering, Variable, VariableMeta};
+
+use tokio::time::timeout;
 
 use super::Api;
 use super::errors::ApiError;
@@ -21,6 +25,10 @@ use super::errors::ApiError;
 const MOST: usize = 50;
 /// How often a template is rendered: what it reads may say what it reads further.
 const ROUNDS: usize = 8;
+/// The most nodes that are asked whether they answer: a job comes from one.
+const MOST_NODES: usize = 4;
+/// How long asking all of them may take.
+const ASKING: Duration = Duration::from_secs(30);
 
 /// Why this node cannot run the job now; nothing if it can.
 ///
@@ -50,6 +58,29 @@ pub(super) async fn reasons(api: &Api, job: &Job) -> Result<Vec<String>, ApiErro
     }
     reasons.truncate(MOST);
     Ok(reasons)
+}
+
+/// Why what the job is to replace could not be asked for: who gives it up would wait for this node without end.
+pub(super) async fn unreached(api: &Api, from: &[Takeover]) -> Vec<String> {
+    let mut nodes = BTreeMap::new();
+    for Takeover { from, .. } in from {
+        nodes.entry(&*from.address).or_insert(from.alloc);
+    }
+    let asked = async {
+        let mut reasons = Vec::new();
+        for (address, alloc) in nodes.into_iter().take(MOST_NODES) {
+            if let Err(why) = api.settings.nodes.answers(address, alloc).await {
+                reasons.push(format!(
+                    "the node that has it cannot be asked from here: {why}"
+                ));
+            }
+        }
+        reasons
+    };
+    timeout(ASKING, asked).await.unwrap_or_else(|_| {
+        let words = format!("the nodes that have it do not answer within {ASKING:?}");
+        vec![words]
+    })
 }
 
 fn of_group(view: View<'_>, of: &Job, group: &TaskGroup) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use drover_core::config::ClusterConfig;
 use drover_core::ids::NodeId;
 use drover_io_real::connect::{Connect, Tcp, TcpToReader};
+use drover_io_real::migrate::Nodes;
 use drover_io_real::migrate::token::NodeSecret;
 
 use super::Settings;
@@ -43,7 +44,7 @@ pub(super) fn calls(
     let node = NodeIdentity {
         id,
         secret: secret.expose().into(),
-        region: region(settings),
+        region: settings.file.agent.region(),
         tls: settings.tls.http().is_some(),
         introduction: env::var("NOMAD_CLIENT_INTRO_TOKEN")
             .unwrap_or_default()
@@ -53,22 +54,27 @@ pub(super) fn calls(
     Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)
 }
 
-/// Reaches the API of other nodes over TLS, if there are any and it is known whom to believe.
+/// How nodes are reached that servers name: over TLS if it is known whom to believe.
 ///
 /// # Errors
 /// The node's region cannot be a part of their names.
-pub(super) fn to_nodes(settings: &Settings) -> Result<Option<Arc<dyn Connect>>, String> {
+pub(super) fn nodes_of_cluster(settings: &Settings) -> Result<Nodes, String> {
     let joins = !settings.file.client.node.servers.is_empty();
     let Some(tls) = settings.tls.nodes().filter(|_| joins) else {
-        return Ok(None);
+        return Ok(Nodes::default());
     };
-    let to_nodes = ToNodes::new(Arc::new(Tcp), &region(settings), tls)?;
-    Ok(Some(Arc::new(to_nodes)))
+    let region = settings.file.agent.region();
+    let encrypted = ToNodes::of_region(Arc::new(Tcp), &region, tls)?;
+    Ok(Nodes::new(Arc::new(Tcp), Some(Arc::new(encrypted))))
 }
 
-/// The region of the node.
-pub(super) fn region(settings: &Settings) -> String {
-    (settings.file.agent.region.clone()).unwrap_or_else(|| "global".to_owned())
+/// How nodes are reached from which people move jobs here.
+pub(super) fn named_nodes(settings: &Settings) -> Nodes {
+    let encrypted = settings.tls.named().map(|tls| {
+        let to_nodes = ToNodes::by_address(Arc::new(Tcp), &settings.file.agent.region(), tls);
+        Arc::new(to_nodes) as Arc<dyn Connect>
+    });
+    Nodes::new(Arc::new(Tcp), encrypted)
 }
 
 /// A server's address with its port.

@@ -14,6 +14,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use tokio::net::TcpListener;
 
+use super::cluster;
 use super::scratch::Scratch;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
@@ -288,7 +289,7 @@ async fn listen(addr: &str) -> std::io::Result<TcpListener> {
 }
 
 async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String> {
-    let tls = Tls::load(&file.tls)?;
+    let tls = Tls::load(&file.tls, &file.agent.region())?;
     let http = file.agent.http(args.http.as_deref());
     let listener = listen(&http).await.map_err(|error| {
         format!("cannot listen on {http}: {error}; choose another address with -http ADDR:PORT")
@@ -346,6 +347,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
         transfers: running.transfers.clone(),
+        nodes: cluster::named_nodes(&settings),
         secret: running.secret.clone(),
         issuer: Some(running.issuer.clone()),
         keys: Some(running.keys.clone()),

@@ -23,7 +23,7 @@ pub(super) fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Con
         id,
         name: settings.node_name.clone().unwrap_or_else(facts::hostname),
         datacenter: settings.datacenter.clone(),
-        region: cluster::region(settings),
+        region: settings.file.agent.region(),
         class: settings.file.client.node.class.clone(),
         pool: (settings.file.client.node.pool.clone()).unwrap_or_else(|| "default".to_owned()),
         meta: settings.file.client.node.meta.clone(),

@@ -14,6 +14,7 @@ use drover_core::store::{self, Saved};
 use drover_io_real::agent_handle::{AgentHandle, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
+use drover_io_real::cgroup::Moves;
 use drover_io_real::cluster::{CallServers, KnowAllocs, ServeTasks};
 use drover_io_real::core_dumps;
 use drover_io_real::data_dir::{DataDir, DataDirError};
@@ -164,7 +165,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     memory::share_heaps();
     core_dumps::forbid().map_err(|error| SetupError::Io(NO_LIMIT_OF_DUMPS, error.into()))?;
     check_directories(&settings.file.client.node.host_volumes).map_err(SetupError::Config)?;
-    let to_nodes = cluster::to_nodes(settings).map_err(SetupError::Config)?;
+    let nodes_of_cluster = cluster::nodes_of_cluster(settings).map_err(SetupError::Config)?;
     let data_dir = DataDir::open(&settings.data_dir)?;
     let root = RootKey::find(
         settings.file.agent.root_key_file.as_deref(),
@@ -218,6 +219,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
     let of_containers = cgroups.clone();
+    let moves = cgroups.as_ref().and_then(Moves::to);
     let shim = home.program().to_owned();
     let isolation = settings.file.exec.settings.clone();
     let (of_tasks, to) = (dirs.clone(), inbox.clone());
@@ -372,7 +374,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let of_disks = servers.clone();
     let of_disks = of_disks.map(|servers| Arc::new(servers) as Arc<dyn KnowAllocs>);
     let migration = Migration::new(dirs.clone(), Limits::default(), transfers.clone())
-        .in_cluster(of_disks, to_nodes);
+        .in_cluster(of_disks, nodes_of_cluster)
+        .from_named(cluster::named_nodes(settings));
     let of_tasks = servers.clone();
     let of_tasks = of_tasks.map(|servers| Arc::new(servers) as Arc<dyn ServeTasks>);
     let node = Node::new(Dependencies {
@@ -392,6 +395,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             issuer.clone(),
             agent_handle.clone(),
         )
+        .with_moves(moves)
         .with_servers(of_tasks),
         servers: servers.map(|servers| Box::new(servers) as Box<dyn CallServers>),
         devices,

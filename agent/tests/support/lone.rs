@@ -44,8 +44,16 @@ impl Lone {
         Program::of(command(args).env("DROVER_ADDR", addr))
     }
 
+    #[track_caller]
     pub fn run(&self, args: &[&str]) -> Ended {
         self.start(args).end()
+    }
+
+    /// What a command prints, as JSON.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> Value {
+        let out = self.run(args).ok();
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error} in {out}"))
     }
 
     /// Its node, when it found out whether it can isolate tasks; none, and a line that says why, if it cannot.

@@ -117,6 +117,14 @@ impl Agent {
     }
 }
 
+/// Fails if one of these parts is not in the text.
+#[track_caller]
+pub(crate) fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
 /// Looks again and again until something is found.
 #[track_caller]
 pub(crate) fn until<T>(found: impl Fn() -> Option<T>) -> T {

@@ -267,9 +267,13 @@ pub(crate) fn run_in(program: &Path, file: &Path, folder: &Path) -> Child {
 
 /// An agent that is a node of this server.
 pub(crate) fn node_of(nomad: &Nomad) -> Lone {
+    node_at(&nomad.rpc)
+}
+
+/// An agent that is a node of the server with this address.
+pub(crate) fn node_at(server: &str) -> Lone {
     Lone::configured(&format!(
-        "name = \"here\"\nclient {{\n servers = [\"{}\"]\n}}\n",
-        nomad.rpc
+        "name = \"here\"\nclient {{\n servers = [\"{server}\"]\n}}\n"
     ))
 }
 

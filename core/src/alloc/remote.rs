@@ -15,6 +15,9 @@
 //! An allocation that servers placed here may replace one that they placed on another node. It is the same, but for
 //! whom is asked: servers say what became of it and where it was ([`RemotePrevious::of_servers`]), and the migrate
 //! token that they issued opens its disk. An allocation that they do not know any more is over.
+//! One that ended before it got its own disk does not have it. Its node says then from which allocation it was to
+//! come, and with which token, and all begins anew with that one; it may have been on this very node
+//! (`agent/cluster/disks.rs`). This goes on five times at most ([`MAX_LINKS`](crate::store::disk::MAX_LINKS)).
 //!
 //! Only a purge forgets it before that, when the last allocation is gone. A version of the job that does not want
 //! the disk drops it when it starts.
@@ -107,6 +110,25 @@ impl Asking {
 pub(super) fn previous<'a>(alloc: &AllocRunner, cx: &'a Cx<'_>) -> Option<&'a RemotePrevious> {
     let disk = cx.shared.disks.get(&alloc.record().slot())?;
     disk.elsewhere_of(alloc.record().id)
+}
+
+/// The previous allocation was to get the disk from `further`, and did not: is that one asked instead? Only of those
+/// that servers placed, who say what became of it and where it was.
+pub(super) fn asks_further(alloc: &AllocRunner, cx: &mut Cx<'_>, further: &RemotePrevious) -> bool {
+    let is_of_servers = previous(alloc, cx).is_some_and(|it| it.of_servers);
+    let is_other = further.of_servers && further.alloc != alloc.record().id;
+    let mut is_asked = false;
+    if is_of_servers && is_other {
+        // What became of it and where it was, servers say and nobody else.
+        let further = RemotePrevious {
+            alloc: further.alloc,
+            token: further.token.clone(),
+            of_servers: true,
+            ..RemotePrevious::default()
+        };
+        alloc.edit_disk(cx, |disk| is_asked = disk.lies_with(further));
+    }
+    is_asked
 }
 
 /// Why nothing is known of it, in words.

@@ -12,7 +12,8 @@
 //! served first, by the index at which it was placed: a claim is granted when every older holder of it is
 //! gone; a counted resource when what the older ones hold leaves enough, or none of them is to end. So nobody
 //! waits for younger ones, there is no circle of waiting, and a node that came to have less than it gave
-//! keeps nobody waiting. What is granted is not taken back. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
+//! keeps nobody waiting. What is granted is not taken back; only one whose disk turns out to lie with another allocation than
+//! its servers named claims all anew. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
 //!
 //! An allocation that the servers of a cluster placed has a slot of its own, which nobody else claims: servers may
 //! place two of one name, such as a canary. It awaits the one that it replaces and those that end for it, as its

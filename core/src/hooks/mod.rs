@@ -37,6 +37,8 @@ pub enum HookOutcome {
     Over(Result<(), Failure>),
     /// It begins anew.
     Again,
+    /// The whole table begins anew.
+    FromStart,
 }
 
 /// How far a pipeline is.

@@ -1,239 +1,18 @@
 //! Plans of small snapshots.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod world;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::claims::resources::{Amounts, Capacity};
-use crate::config::Preemption;
-use crate::ids::{GroupName, JobKey, Slot};
-use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus};
-use crate::model::eval::{Deployment, GroupChanges, GroupRollout};
-use crate::model::group::{Network, Port, TaskGroup};
-use crate::model::job::JobType;
-use crate::model::node::{DriverInfo, Node};
+use crate::claims::resources::Capacity;
+use crate::ids::GroupName;
+use crate::model::alloc::{DeploymentHealth, DesiredStatus};
+use crate::model::eval::{GroupChanges, GroupRollout};
 use crate::model::policy::UpdateStrategy;
-use crate::model::task::Task;
-use crate::store::node::NodeRecord;
-use crate::store::record::AssignedPort;
-use crate::time::{Now, Span, Timestamp};
-
-/// A node with its jobs and allocations.
-#[derive(Default)]
-struct World {
-    node: Node,
-    node_record: NodeRecord,
-    jobs: BTreeMap<JobKey, Arc<JobRecord>>,
-    deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
-    allocs: BTreeMap<AllocId, AllocRecord>,
-    disks: BTreeMap<Slot, Arc<Disk>>,
-    allocs_of: BTreeMap<JobKey, BTreeSet<AllocId>>,
-    replaced_at: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
-    progress: BTreeMap<JobKey, BTreeMap<GroupName, Progress>>,
-    capacity: Capacity,
-    preempting: bool,
-    unknown: bool,
-}
-
-impl World {
-    fn new() -> World {
-        let works = DriverInfo {
-            detected: true,
-            healthy: true,
-            ..DriverInfo::default()
-        };
-        let node = Node {
-            datacenter: "dc1".to_owned(),
-            drivers: [("mock".to_owned(), works)].into(),
-            dynamic_ports: (20000, 20001),
-            ..Node::default()
-        };
-        World {
-            node,
-            preempting: true,
-            ..World::default()
-        }
-    }
-
-    /// A service of one group `g` with these ports by number.
-    fn job(&mut self, id: &str, priority: i64, count: i64, ports: &[i64]) -> JobKey {
-        let port = |value: &i64| Port {
-            label: format!("p{value}"),
-            value: *value,
-            ..Port::default()
-        };
-        let network = Network {
-            reserved_ports: ports.iter().map(port).collect(),
-            ..Network::default()
-        };
-        let task = Task {
-            name: "t".to_owned(),
-            driver: "mock".to_owned(),
-            ..Task::default()
-        };
-        let group = TaskGroup {
-            name: "g".to_owned(),
-            count: Some(count),
-            networks: vec![network],
-            tasks: vec![task],
-            ..TaskGroup::default()
-        };
-        let job = Job {
-            id: id.to_owned(),
-            job_type: JobType::Service,
-            priority,
-            datacenters: vec!["*".to_owned()],
-            task_groups: vec![group],
-            ..Job::default()
-        };
-        let key = job.key();
-        let record = JobRecord {
-            job: Arc::new(job),
-            versions: Vec::new(),
-            purge: false,
-            deployment: None,
-            done: Default::default(),
-            ..JobRecord::default()
-        };
-        self.jobs.insert(key.clone(), Arc::new(record));
-        key
-    }
-
-    /// Changes the latest version of a job.
-    fn change(&mut self, key: &JobKey, change: impl FnOnce(&mut JobRecord)) {
-        if let Some(known) = self.jobs.get_mut(key) {
-            change(Arc::make_mut(known));
-        }
-    }
-
-    /// An allocation of the first copy that runs and holds these ports.
-    fn runs(&mut self, id: u128, job: &JobKey, ports: &[u16]) -> AllocId {
-        let port = |value: &u16| AssignedPort {
-            value: *value,
-            ..AssignedPort::default()
-        };
-        let record = AllocRecord {
-            id: AllocId(id),
-            job: job.clone(),
-            group: GroupName::from("g"),
-            status: ClientStatus::Running,
-            ports: ports.iter().map(port).collect(),
-            create_index: u64::try_from(id).unwrap_or(0),
-            ..AllocRecord::default()
-        };
-        self.allocs.insert(record.id, record);
-        let of_job = self.allocs_of.entry(job.clone()).or_default();
-        of_job.insert(AllocId(id));
-        AllocId(id)
-    }
-
-    fn alloc(&mut self, id: AllocId) -> &mut AllocRecord {
-        self.allocs.entry(id).or_default()
-    }
-
-    /// Its state, with what its group asks for.
-    fn state<'a>(&self, record: &'a AllocRecord) -> AllocState<'a> {
-        let group = self.jobs[&record.job].job.group("g");
-        AllocState {
-            amounts: group.map_or(Amounts::default(), |group| Amounts::of(group, 0)),
-            ..AllocState::running(record)
-        }
-    }
-
-    /// What each copy of a job asks for of CPU and memory.
-    fn wants(&mut self, key: &JobKey, cpu: i64, memory: i64) {
-        self.change(key, |record| {
-            let group = &mut Arc::make_mut(&mut record.job).task_groups[0];
-            let resources = &mut group.tasks[0].resources;
-            (resources.cpu, resources.memory_mb) = (cpu, memory);
-        });
-    }
-
-    /// The latest version of a job is rolled out.
-    fn rolls_out(&mut self, job: &JobKey) -> DeploymentId {
-        let rollout = DeploymentId(7);
-        let deployment = Deployment {
-            id: rollout,
-            job: job.clone(),
-            job_version: 0,
-            status: DeploymentStatus::Running,
-            description: String::new(),
-            groups: BTreeMap::new(),
-            resumed: None,
-            modify_time: Timestamp(0),
-            create_index: 1,
-            modify_index: 1,
-        };
-        self.deployments.insert(rollout, Arc::new(deployment));
-        self.change(job, |record| record.deployment = Some(rollout));
-        rollout
-    }
-
-    fn snapshot(&self, due: &[&JobKey]) -> Snapshot<'_> {
-        Snapshot {
-            now: Now::default(),
-            due: due.iter().map(|key| (*key).clone()).collect(),
-            jobs: &self.jobs,
-            deployments: &self.deployments,
-            allocs: self.allocs.values().map(|one| self.state(one)).collect(),
-            allocs_of: &self.allocs_of,
-            disks: &self.disks,
-            replaced_at: &self.replaced_at,
-            progress: &self.progress,
-            node: &self.node,
-            node_record: &self.node_record,
-            capacity: self.capacity.clone(),
-            offers: Vec::new(),
-            awaits_first_reports: self.unknown,
-            preemption: Preemption {
-                service: self.preempting,
-                ..Preemption::default()
-            },
-            rng: Rng::new(1),
-        }
-    }
-
-    fn plan(&self, due: &[&JobKey]) -> Plan {
-        plan(&self.snapshot(due))
-    }
-}
-
-fn placed(plan: &Plan) -> Vec<&NewAlloc> {
-    let placed = plan.actions.iter().filter_map(|action| match action {
-        Action::Place(new) => Some(&**new),
-        Action::EndRollout(..)
-        | Action::Promote(..)
-        | Action::Revert(..)
-        | Action::ProgressBy(..)
-        | Action::Stop(..)
-        | Action::Update(..)
-        | Action::ReplaceAt(..)
-        | Action::Considered(..)
-        | Action::Remove(_)
-        | Action::Forget(_)
-        | Action::Planned(_) => None,
-    });
-    placed.collect()
-}
-
-fn failures(plan: &Plan) -> Vec<String> {
-    let of = |action: &Action| match action {
-        Action::Considered(_, unplaced, _) => unplaced.failed.clone(),
-        Action::EndRollout(..)
-        | Action::Promote(..)
-        | Action::Revert(..)
-        | Action::ProgressBy(..)
-        | Action::Stop(..)
-        | Action::Update(..)
-        | Action::ReplaceAt(..)
-        | Action::Place(_)
-        | Action::Remove(_)
-        | Action::Forget(_)
-        | Action::Planned(_) => Vec::new(),
-    };
-    let failed = plan.actions.iter().flat_map(of);
-    failed.map(|(_, why)| why.to_string()).collect()
-}
+use crate::time::{Span, Timestamp};
+use world::{World, failures, placed};
 
 #[test]
 fn missing_copies_are_placed_with_their_index() {
@@ -385,14 +164,9 @@ fn old_version_is_stopped_by_new_one() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     let id = world.runs(1, &web, &[]);
-    world.change(&web, |record| {
-        let old = record.job.clone();
-        let job = Arc::make_mut(&mut record.job);
-        job.version = 1;
-        job.task_groups[0].tasks[0]
-            .env
-            .insert("A".to_owned(), "b".to_owned());
-        record.versions.push(old);
+    world.next_version(&web, |job| {
+        let env = &mut job.task_groups[0].tasks[0].env;
+        env.insert("A".to_owned(), "b".to_owned());
     });
     let plan = world.plan(&[&web]);
     let new = placed(&plan);
@@ -405,13 +179,7 @@ fn version_that_excludes_node_is_not_taken_in_place() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     world.runs(1, &web, &[]);
-    world.change(&web, |record| {
-        let old = record.job.clone();
-        let job = Arc::make_mut(&mut record.job);
-        job.version = 1;
-        job.datacenters = vec!["dc9".to_owned()];
-        record.versions.push(old);
-    });
+    world.next_version(&web, |job| job.datacenters = vec!["dc9".to_owned()]);
     let plan = world.plan(&[&web]);
     let touches = |action: &Action| matches!(action, Action::Update(..) | Action::Stop(..));
     assert!(!plan.actions.iter().any(touches), "{:?}", plan.actions);
@@ -427,15 +195,11 @@ fn rollout_in_place_has_until_its_progress_deadline() {
     let web = world.job("web", 50, 1, &[]);
     world.runs(1, &web, &[]);
     let rollout = world.rolls_out(&web);
-    world.change(&web, |record| {
-        let old = record.job.clone();
-        let job = Arc::make_mut(&mut record.job);
-        job.version = 1;
+    world.next_version(&web, |job| {
         job.task_groups[0].update = Some(UpdateStrategy {
             progress_deadline: Span::secs(20),
             ..UpdateStrategy::default()
         });
-        record.versions.push(old);
     });
     let (g, at) = (GroupName::from("g"), Instant(0) + Span::secs(20));
     let progress = Progress {
@@ -618,17 +382,13 @@ fn dry_run_counts_each_copy_once() {
     world.runs(1, &web, &[]);
     world.runs(2, &web, &[]);
     world.alloc(AllocId(2)).index = 1;
-    world.change(&web, |record| {
-        let old = record.job.clone();
-        let job = Arc::make_mut(&mut record.job);
-        job.version = 1;
+    world.next_version(&web, |job| {
         let group = &mut job.task_groups[0];
         group.tasks[0].env.insert("A".to_owned(), "b".to_owned());
         group.update = Some(UpdateStrategy {
             max_parallel: 1,
             ..UpdateStrategy::default()
         });
-        record.versions.push(old);
     });
     let dry_run = DryRun::of(&world.snapshot(&[]), &web);
     let expected = GroupChanges {
@@ -649,10 +409,7 @@ fn unplaced_canary_is_counted_besides_copies() {
     world.runs(2, &web, &[]);
     world.alloc(AllocId(2)).index = 1;
     world.rolls_out(&web);
-    world.change(&web, |record| {
-        let old = record.job.clone();
-        let job = Arc::make_mut(&mut record.job);
-        job.version = 1;
+    world.next_version(&web, |job| {
         let group = &mut job.task_groups[0];
         group.tasks[0].env.insert("A".to_owned(), "b".to_owned());
         group.update = Some(UpdateStrategy {
@@ -660,7 +417,6 @@ fn unplaced_canary_is_counted_besides_copies() {
             canary: 1,
             ..UpdateStrategy::default()
         });
-        record.versions.push(old);
     });
     for deployment in world.deployments.values_mut() {
         let deployment = Arc::make_mut(deployment);

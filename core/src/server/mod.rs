@@ -47,6 +47,7 @@ use crate::ids::AllocId;
 use crate::input::ServerInput;
 use crate::model::alloc::ClientStatus;
 use crate::model::drain::Eligibility;
+use crate::model::remote::RemotePrevious;
 use crate::model::secret::Secret;
 use crate::op::Op;
 use crate::operations::{Owner, Purpose};
@@ -126,6 +127,10 @@ pub struct Server {
     registrations: u64,
     /// Those that cannot be run, and why.
     refused: BTreeMap<AllocId, Arc<str>>,
+    /// Those that were never run here, because servers gave them up before or because they cannot be run, and what each
+    /// was to replace.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    passed_over: BTreeMap<AllocId, Option<RemotePrevious>>,
     /// Those that are to end when the servers are out of reach for so long.
     silence: BTreeMap<AllocId, Span>,
     /// When this life of the agent began.
@@ -457,6 +462,16 @@ impl Server {
         }
     }
 
+    /// An allocation that was to replace this one is not run here, and never was.
+    pub fn pass_over(&mut self, id: AllocId, replaces: Option<RemotePrevious>) {
+        self.passed_over.insert(id, replaces);
+    }
+
+    /// What an allocation was to replace that was never run here.
+    pub fn passed_over(&self, id: AllocId) -> Option<Option<&RemotePrevious>> {
+        self.passed_over.get(&id).map(Option::as_ref)
+    }
+
     /// What is reported of an allocation that cannot be run.
     pub fn refusal(&self, id: AllocId) -> Option<Sent> {
         let report = AllocReport {
@@ -515,6 +530,7 @@ impl Server {
         self.reports.forget(cx, id);
         self.services.note(cx, id, Instances::new());
         self.refused.remove(&id);
+        self.passed_over.remove(&id);
         self.silence.remove(&id);
     }
 

@@ -8,6 +8,8 @@
 //!   answer, if it does not name an allocation that is here.
 //! - **A round is pulled in pieces**, because replies have a greatest size and jobs may be large. What one piece brings is
 //!   used whatever becomes of the others. What cannot be read is pulled no more until servers change it.
+//! - **What replaces another comes after it**, also where that one is of a later piece: it gets the disk that the other
+//!   one has or was to get. So it is held back until that one is here, and for one round at most.
 //! - **A round counts when all of it was pulled.** What came of an incomplete one is used, and the rest is asked for by
 //!   the same index in a few seconds.
 //! - **What servers do not name any more is removed**; but not by a round alone, since servers that lost the node
@@ -66,6 +68,9 @@ pub struct Watch {
     misses: bool,
     /// Whether a server waited in vain then until it knew more.
     behind: bool,
+    /// What came of the round, and replaces something of it that did not come yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held: Vec<Arc<PlacedAlloc>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,6 +124,7 @@ impl Watch {
         }
         (self.state, self.index) = (State::Off, 0);
         self.dropped.clear();
+        self.held.clear();
     }
 
     /// A call succeeded: servers can be reached.
@@ -213,6 +219,7 @@ impl Watch {
         let mut asked = piece(&ids);
         ids.retain(|id| !asked.contains(id));
         let mut news = Pulled::default();
+        let mut came = core::mem::take(&mut self.held);
         for alloc in pulled.allocs {
             let wanted = asked
                 .contains(&alloc.id)
@@ -223,14 +230,7 @@ impl Watch {
             if alloc.modify_index >= *named {
                 asked.remove(&alloc.id);
             }
-            let known = self.known.get(&alloc.id);
-            if known.is_none_or(|known| *known < alloc.modify_index) {
-                self.known.insert(alloc.id, alloc.modify_index);
-                let token = round.migrate_tokens.get(&alloc.id);
-                news.tokens
-                    .extend(token.map(|token| (alloc.id, token.clone())));
-                news.placed.push(alloc);
-            }
+            came.push(alloc);
         }
         for (id, why) in pulled.unreadable {
             if let Some(named) = round.allocs.get(&id)
@@ -244,8 +244,51 @@ impl Watch {
             self.misses = true;
             self.behind |= pulled.index <= newer_than(&round, &asked);
         }
+        if ids.is_empty() && !self.behind {
+            // What did not come until now is no more.
+            asked.clear();
+        }
+        self.hold_back(&mut came, asked.iter().chain(&ids));
+        self.take(came, &round, &mut news);
         self.goes_on(cx, round, ids);
         news
+    }
+
+    /// Takes what is news of what came.
+    fn take(&mut self, came: Vec<Arc<PlacedAlloc>>, round: &AllocIndexes, news: &mut Pulled) {
+        for alloc in came {
+            let known = self.known.get(&alloc.id);
+            if known.is_none_or(|known| *known < alloc.modify_index) {
+                self.known.insert(alloc.id, alloc.modify_index);
+                let token = round.migrate_tokens.get(&alloc.id);
+                news.tokens
+                    .extend(token.map(|token| (alloc.id, token.clone())));
+                news.placed.push(alloc);
+            }
+        }
+    }
+
+    /// Takes out of what came what replaces something that is `missing`, or something else that is held back.
+    fn hold_back<'a>(
+        &mut self,
+        came: &mut Vec<Arc<PlacedAlloc>>,
+        missing: impl Iterator<Item = &'a AllocId>,
+    ) {
+        let here: BTreeSet<AllocId> = came.iter().map(|alloc| alloc.id).collect();
+        let missing = missing.filter(|id| !here.contains(id) && !self.known.contains_key(id));
+        let mut missing: BTreeSet<AllocId> = missing.copied().collect();
+        loop {
+            let waits = |alloc: &mut Arc<PlacedAlloc>| {
+                let replaces_it = alloc.previous.is_some_and(|id| missing.contains(&id));
+                replaces_it && !self.known.contains_key(&alloc.id)
+            };
+            let held: Vec<Arc<PlacedAlloc>> = came.extract_if(.., waits).collect();
+            if held.is_empty() {
+                return;
+            }
+            missing.extend(held.iter().map(|alloc| alloc.id));
+            self.held.extend(held);
+        }
     }
 
     /// A piece of a round came, and these are left.
@@ -253,7 +296,10 @@ impl Watch {
         let now = cx.now.at;
         if !ids.is_empty() {
             self.state = State::Lacks(round, ids);
-        } else if !self.misses {
+            return;
+        }
+        self.held.clear();
+        if !self.misses {
             self.counts(now, &round);
         } else if self.behind {
             // It waited in vain until it knew more.
@@ -285,6 +331,7 @@ impl Watch {
     /// It failed.
     pub(super) fn failed(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now.at;
+        self.held.clear();
         self.state = State::Failed(now, now + up_to_twice(cx, ERROR_PAUSE));
     }
 

@@ -15,7 +15,8 @@
 //! that is being garbage-collected is nobody's source.
 //!
 //! **Elsewhere.** What another node's allocation wrote is newer than what an earlier stay left here, and older
-//! than what anything wrote that ran here since. It is fetched once: whoever starts ends that.
+//! than what anything wrote that ran here since. It is fetched once: whoever starts ends that. The other node may
+//! say that it was to fetch it itself, and from where: then it is asked for there, so many times at most.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,8 @@ pub const AFTER_TRANSFER: Span = Span::secs(600);
 /// How many that could not migrate the disk may follow each other before one between them and the oldest source
 /// is given up.
 const MAX_SOURCES: usize = 16;
+/// How often another node may say that what it was asked for lies with yet another allocation.
+pub const MAX_LINKS: u32 = 5;
 
 /// The disk of a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +61,14 @@ pub struct Elsewhere {
     /// The allocations of this node that were to fetch its disk: they may have it, or some of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fetchers: Vec<AllocId>,
+    /// How often it turned out to lie with yet another allocation.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub links: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(links: &u32) -> bool {
+    *links == 0
 }
 
 /// A retention lease: another node takes over the disk.
@@ -129,8 +140,22 @@ impl Disk {
         self.sources = holder.into_iter().chain(sources).collect();
         self.elsewhere = Some(Elsewhere {
             previous,
-            fetchers: Vec::new(),
+            ..Elsewhere::default()
         });
+    }
+
+    /// The previous allocation on another node was to get the disk from this one, and did not. Returns whether that one
+    /// is asked instead.
+    pub fn lies_with(&mut self, previous: RemotePrevious) -> bool {
+        let Some(elsewhere) = &mut self.elsewhere else {
+            return false;
+        };
+        let may_go_on = elsewhere.links < MAX_LINKS;
+        if may_go_on {
+            elsewhere.links += 1;
+            elsewhere.previous = previous;
+        }
+        may_go_on
     }
 
     /// The disk moved to an allocation. If that is not its holder any more, it is the nearest source.
@@ -275,6 +300,22 @@ mod tests {
         assert_eq!(next.sources, ids([3]));
         assert!(next.elsewhere_of(AllocId(4)).is_some());
         assert_eq!(next.elsewhere_of(AllocId(3)), None);
+    }
+
+    #[test]
+    fn disk_elsewhere_is_followed_so_often_at_most() {
+        let of = |alloc| RemotePrevious {
+            alloc: AllocId(alloc),
+            ..RemotePrevious::default()
+        };
+        let mut disk = Disk::default();
+        assert!(!disk.lies_with(of(9)), "nothing was asked for");
+        disk.replace_elsewhere(of(9));
+        let mut waits = place(Some(disk), 10, MIGRATES).unwrap_or_default();
+        let followed = (1..9).rev().filter(|one| waits.lies_with(of(*one)));
+        assert_eq!(followed.collect::<Vec<_>>(), [8, 7, 6, 5, 4]);
+        let asked = waits.elsewhere_of(AllocId(10)).map(|it| it.alloc);
+        assert_eq!(asked, Some(AllocId(4)));
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl Saved {
             disk.elsewhere = last.remote.clone().map(|previous| Elsewhere {
                 previous,
                 fetchers: Vec::from_iter(migrates.then_some(last.id)),
+                ..Elsewhere::default()
             });
         }
         for (key, job) in &mut self.jobs {

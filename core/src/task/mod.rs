@@ -7,6 +7,7 @@ pub mod host_env;
 mod identities;
 mod inputs;
 pub(crate) mod launch;
+mod phase;
 mod prepare;
 pub(crate) mod reservation;
 pub mod restart;

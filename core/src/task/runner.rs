@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::destroyer::Destroyer;
 use super::hooks::UPDATE;
 use super::identities::Identities;
+pub use super::phase::{Phase, Stop, TaskTimer};
 use super::restart::{self, Decision, Ending, Policy, WITHIN_POLICY};
 use super::scripts::Script;
 use super::sessions::Session;
 use super::spec::TaskSpec;
 use super::templates::Templates;
 use crate::cx::Cx;
-use crate::hooks::Pipeline;
 use crate::ids::{RequestId, Run};
 use crate::model::alloc::{ClientStatus, DriverNetwork, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
@@ -25,62 +25,7 @@ use crate::op::Op;
 use crate::operations::{Owner, Purpose};
 use crate::store::record::{AllocRecord, Launch, Loss, TaskRecord};
 use crate::store::{Key, Record};
-use crate::time::{Instant, Span, Timestamp};
-
-/// Where a task is. Every phase but the last has a deadline or a named thing that it waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// Waits until its stage of the group's life begins.
-    Waiting,
-    /// Prestart hooks run.
-    Preparing(Pipeline),
-    /// The driver was asked to start it.
-    Starting(Op),
-    /// The driver was asked to find it, after a restart of the agent.
-    Recovering(Op),
-    /// Its process lives.
-    Running,
-    /// It is about to be asked to end, when its shutdown delay is over.
-    Delaying(Instant),
-    /// It is about to be asked to end, when the servers of the cluster have removed its services; then at the latest.
-    Deregistering(Instant),
-    /// It was asked to end, and gets this much time.
-    Stopping(Stop),
-    /// Its process is over, or ended by force now; its remains are garbage-collected.
-    Cleaning(Destroyer),
-    /// It waits for its next start.
-    Pausing(Instant),
-    /// It ended. If something of it could not be garbage-collected, that is tried on.
-    Dead(Destroyer),
-}
-
-/// How far a stop is. The grace begins when the request leaves, and force follows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Stop {
-    /// The driver was asked to send the signal, and has as long as the grace for it.
-    Asked(Op),
-    /// The signal was sent; the grace is over then.
-    Sent(Instant),
-}
-
-/// The names of the phases' timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskTimer {
-    /// The shutdown delay is over.
-    ShutdownDelay,
-    /// It is not waited any longer for servers to remove its services.
-    Deregistration,
-    /// The grace is over.
-    KillGrace,
-    /// The driver is asked again to destroy what is left.
-    Destroy,
-    /// The pause before the next start is over.
-    RestartDelay,
-    /// The task is told of templates that changed, or it is tried again to watch them.
-    Template,
-    /// Tokens are made anew, or servers are asked again for those of a start.
-    Identity,
-}
+use crate::time::{Span, Timestamp};
 
 /// What the task runner sees of its allocation while it handles one input.
 #[derive(Clone, Copy, Debug)]
@@ -151,29 +96,16 @@ pub struct TaskRunner {
 impl TaskRunner {
     /// A task that was never seen before.
     pub fn new(cx: &mut Cx<'_>, spec: TaskSpec) -> TaskRunner {
-        let mut runner = TaskRunner {
-            spec,
-            record: Arc::new(TaskRecord::default()),
-            phase: Phase::Waiting,
-            kill: None,
-            signals: Vec::new(),
-            secrets: String::new(),
-            identities: Identities::default(),
-            templates: Templates::default(),
-            scripts: Vec::new(),
-            sessions: Vec::new(),
-            changed: false,
-        };
+        let mut runner = TaskRunner::with(spec, Arc::default(), Phase::Waiting);
         runner.event(cx, EventType::Received, "Task received by client");
         runner
     }
 
-    /// A task of an earlier life of the agent.
-    pub fn restore(cx: &mut Cx<'_>, spec: TaskSpec, record: Arc<TaskRecord>) -> TaskRunner {
-        let mut runner = TaskRunner {
+    fn with(spec: TaskSpec, record: Arc<TaskRecord>, phase: Phase) -> TaskRunner {
+        TaskRunner {
             spec,
             record,
-            phase: Phase::Waiting,
+            phase,
             kill: None,
             signals: Vec::new(),
             secrets: String::new(),
@@ -182,7 +114,12 @@ impl TaskRunner {
             scripts: Vec::new(),
             sessions: Vec::new(),
             changed: false,
-        };
+        }
+    }
+
+    /// A task of an earlier life of the agent.
+    pub fn restore(cx: &mut Cx<'_>, spec: TaskSpec, record: Arc<TaskRecord>) -> TaskRunner {
+        let mut runner = TaskRunner::with(spec, record, Phase::Waiting);
         if runner.record.failing {
             runner.kill = Some(Kill::of_a_script());
         }
@@ -207,19 +144,8 @@ impl TaskRunner {
         };
         record.state.state = TaskLife::Dead;
         record.state.finished_at = Some(cx.now.wall);
-        let mut runner = TaskRunner {
-            spec,
-            record: Arc::new(record),
-            phase: Phase::Dead(Destroyer::default()),
-            kill: None,
-            signals: Vec::new(),
-            secrets: String::new(),
-            identities: Identities::default(),
-            templates: Templates::default(),
-            scripts: Vec::new(),
-            sessions: Vec::new(),
-            changed: false,
-        };
+        let dead = Phase::Dead(Destroyer::default());
+        let mut runner = TaskRunner::with(spec, Arc::new(record), dead);
         let why = "The record of the task cannot be read: it is not started again";
         let event = TaskEvent::new(EventType::FailedRestoring, cx.now.wall, why);
         // One that completed before stays so.

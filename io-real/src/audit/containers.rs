@@ -1,4 +1,4 @@
-//! Containers of engines that say that they are ours, and engines that say nothing.
+//! Containers of engines that say that they are ours, images that our records name, and engines that say nothing.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use drover_core::host::{Home, NamedAfter};
 
 use super::homes::Homes;
 use super::{Kind, Thing};
-use crate::driver::docker::{FoundContainer, Inventory};
+use crate::driver::docker::{Fate, FoundContainer, FoundImage, Inventory};
 
 pub(super) fn things(inventory: &Inventory, homes: &Homes<'_>) -> io::Result<Vec<Thing>> {
     let found = inventory.find()?;
@@ -15,11 +15,40 @@ pub(super) fn things(inventory: &Inventory, homes: &Homes<'_>) -> io::Result<Vec
         let name = format!("engine unix://{}", engine.display());
         let thing = Thing::new(Kind::Container, name, Home::Unknown, NamedAfter::Nobody);
         Thing {
-            remark: format!("containers there are not known: {}", why.trim()),
+            remark: format!("containers and images there are not known: {}", why.trim()),
             ..thing
         }
     });
-    Ok(containers.chain(silent).collect())
+    let images = found.images.into_iter().map(image);
+    Ok(containers.chain(silent).chain(images).collect())
+}
+
+/// An image that a record of ours names is ours.
+fn image(found: FoundImage) -> Thing {
+    let (named_after, remark) = match found.fate {
+        Fate::Used(launch) => (NamedAfter::Launch(launch), String::new()),
+        Fate::Awaited => (
+            NamedAfter::Agent,
+            "removed when no task has used it for a while".to_owned(),
+        ),
+        Fate::Kept => (
+            NamedAfter::Agent,
+            format!(
+                "nothing uses it, and the settings keep it; to remove it: {}",
+                found.removal()
+            ),
+        ),
+        Fate::Left => (NamedAfter::Nobody, String::new()),
+    };
+    Thing {
+        program: match found.is_whole {
+            true => found.names.join(", "),
+            false => "a tag alone".to_owned(),
+        },
+        remark,
+        image: Some(found.clone()),
+        ..Thing::new(Kind::Image, found.name(), Home::Ours, named_after)
+    }
 }
 
 fn thing(found: FoundContainer, homes: &Homes<'_>) -> Thing {

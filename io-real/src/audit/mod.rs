@@ -10,6 +10,7 @@
 //! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
 //! | cgroup    | a launch's name below our parent, with the mark of who made it (an extended attribute) |
 //! | container | an engine's, with our labels or a name such as ours; it is proved to be ours by its launch's record |
+//! | image     | a record of ours names it, or tags of it, as brought to an engine, and nobody else has to do with it |
 //! | network   | the directory of an allocation's network, which holds its namespace; a link that is marked with an allocation's id; rules of our table of the packet filter that are missing or lead to no network |
 //! | mount     | below the directory of the allocations                                          |
 //! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
@@ -48,7 +49,7 @@ use drover_core::host::{Home, NamedAfter};
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, Mark};
 use crate::dirs::AllocDirs;
-use crate::driver::docker::{FoundContainer, Inventory};
+use crate::driver::docker::{FoundContainer, FoundImage, Inventory};
 use crate::driver::raw_exec::RawExec;
 use crate::network::Networks;
 use crate::shim::{Process, ShimHome};
@@ -62,6 +63,8 @@ pub enum Kind {
     Process,
     /// A container of an engine, or an engine of whose containers nothing is known.
     Container,
+    /// An image of an engine, or tags of one.
+    Image,
     /// A control group.
     Cgroup,
     /// A network of an allocation's own, a link of one, or a rule that is not as it should be.
@@ -80,6 +83,7 @@ impl Kind {
         match self {
             Kind::Process => "process",
             Kind::Container => "container",
+            Kind::Image => "image",
             Kind::Cgroup => "cgroup",
             Kind::Network => "network",
             Kind::Mount => "mount",
@@ -94,9 +98,9 @@ impl Kind {
 pub struct Thing {
     /// What it is.
     pub kind: Kind,
-    /// A process's number, a group's or a container's name, a path.
+    /// A process's number, a group's or a container's name, an image's id or tag, a path.
     pub name: String,
-    /// A process's program, as it calls itself, or a container's image; else empty.
+    /// A process's program, as it calls itself, a container's image, or an image's names; else empty.
     pub program: String,
     /// What else there is to say of it; mostly nothing.
     pub remark: String,
@@ -110,6 +114,8 @@ pub struct Thing {
     shim_of: Option<Process>,
     /// Of a container, what its engine says.
     container: Option<FoundContainer>,
+    /// Of an image, what is known of it.
+    image: Option<FoundImage>,
 }
 
 impl Thing {
@@ -124,6 +130,7 @@ impl Thing {
             process: None,
             shim_of: None,
             container: None,
+            image: None,
         }
     }
 
@@ -137,7 +144,8 @@ impl Thing {
     pub fn is_same(&self, other: &Thing) -> bool {
         let is_same =
             (self.kind, &self.name, self.process) == (other.kind, &other.name, other.process);
-        is_same && self.container_id() == other.container_id()
+        // An image that somebody begins to use, or to think of, is another case.
+        is_same && self.container_id() == other.container_id() && self.image == other.image
     }
 
     /// Of a container, what tells it from another engine's with the same name.

@@ -29,6 +29,7 @@ impl Auditor {
         match (thing.kind, &thing.named_after) {
             (Kind::Process, named_after) => inner.end(thing, named_after),
             (Kind::Container, _) => inner.remove_container(thing),
+            (Kind::Image, _) => inner.remove_image(thing),
             (Kind::Cgroup, NamedAfter::Launch(launch)) => inner.remove_group(*launch),
             (Kind::Network, NamedAfter::Alloc(alloc)) => {
                 inner.networks.remove(*alloc, None).map(|()| "removed")
@@ -98,6 +99,13 @@ impl Inner {
         match (self.containers.get(), &thing.container) {
             (Some(containers), Some(found)) => containers.remove(found).map(|()| "removed"),
             (None, _) | (_, None) => Err(io::Error::other("it is no container")),
+        }
+    }
+
+    fn remove_image(&self, thing: &Thing) -> io::Result<&'static str> {
+        match (self.containers.get(), &thing.image) {
+            (Some(containers), Some(found)) => containers.remove_image(found),
+            (None, _) | (_, None) => Err(io::Error::other("it is no image")),
         }
     }
 

@@ -21,12 +21,14 @@ mod create;
 mod end;
 mod limits;
 mod mark;
+mod moves;
 pub mod nomad;
 mod swap;
 mod throttle;
 
 pub use cores::Shared;
 pub use limits::{Limits, weight};
+pub use moves::Moves;
 pub use throttle::Disk;
 
 use cores::{CoreSets, SHARED};

@@ -6,6 +6,17 @@ use drover_core::work::{BuildAllocDir, RemoveAllocDir};
 use super::{Answer, Hooks, Of, Work};
 
 impl Work for BuildAllocDir {
+    fn begin(&self, hooks: &Hooks, _: &Of) {
+        if let Some(moves) = hooks.moves.clone() {
+            let gate = hooks.gate.clone();
+            tokio::spawn(async move {
+                if let Ok(Err(error)) = gate.run(move || moves.prepare()).await {
+                    tracing::debug!(%error, "moves to control groups are not prepared");
+                }
+            });
+        }
+    }
+
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
         let alloc = of.alloc;
         let _work = hooks.dir_locks.work(alloc).await;

@@ -28,6 +28,7 @@ use drover_core::work::HookWork;
 use crate::agent_handle::AgentHandle;
 use crate::artifact::Artifacts;
 use crate::cancel::UnderWay;
+use crate::cgroup::Moves;
 use crate::cluster::ServeTasks;
 use crate::device::DevicePlugins;
 use crate::dir_locks::DirLocks;
@@ -86,6 +87,8 @@ pub struct Hooks {
     servers: Option<Arc<dyn ServeTasks>>,
     /// The tokens that they are asked for.
     signing: Arc<UnderWay>,
+    /// Those of tasks to their groups, if they have some.
+    moves: Option<Moves>,
 }
 
 impl Hooks {
@@ -107,6 +110,7 @@ impl Hooks {
             issuer,
             servers: None,
             signing: Arc::default(),
+            moves: None,
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), agent_handle),
             dirs,
@@ -126,6 +130,12 @@ impl Hooks {
             servers,
             ..self
         }
+    }
+
+    /// Prepares for tasks that are moved to groups soon.
+    #[must_use]
+    pub fn with_moves(self, moves: Option<Moves>) -> Hooks {
+        Hooks { moves, ..self }
     }
 
     /// A start is about to leave: what was made for it and nobody else may know goes with it.

@@ -9,6 +9,13 @@
 //! Of an allocation that servers of a cluster placed they are asked whether it is over, and where it was
 //! ([`KnowAllocs`]). Their token is the same one: they know the secrets of all nodes.
 //!
+//! Over TLS ([`Nodes`]) a node that servers name must have the role of one, and one that people name the name by which
+//! they did, or that role. A token goes to that address alone: redirections are not followed.
+//!
+//! An allocation that ended before it got its own disk has none to give: its node names the one from which that was to
+//! come, and the token for it, in the headers of an answer of 404 ([`LIES_WITH`], [`ITS_TOKEN`]). To Nomad's nodes that
+//! is an allocation without a disk.
+//!
 //! - On the wire it is Nomad's: a tar stream of `alloc/data` and each task's `local`, at
 //!   `/v1/client/allocation/:id/snapshot`. Nomad needs no token where it has no ACLs; here it is
 //!   always needed.
@@ -18,6 +25,7 @@
 //!   the allocation's directory, where no task looks. It bounds bytes (a tenth of what is free
 //!   stays free), entries, depth and silence.
 
+mod nodes;
 mod peer;
 pub mod receive;
 pub mod snapshot;
@@ -34,11 +42,14 @@ use drover_core::model::remote::{Remote, RemotePrevious};
 use drover_core::op::{Failure, Op};
 use tokio::sync::{mpsc, oneshot};
 
-use self::peer::{Peer, Said};
+use self::nodes::NO_AUTHORITY;
+pub use self::nodes::Nodes;
+use self::peer::Said;
+pub use self::peer::{ITS_TOKEN, LIES_WITH};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
 use crate::cluster::{KnowAllocs, Place};
-use crate::connect::{Connect, Tcp};
+use crate::connect::Connect;
 use crate::dirs::AllocDirs;
 use crate::transfers::{Transfers, in_all};
 
@@ -49,9 +60,10 @@ pub struct Migration {
     limits: Limits,
     under_way: Arc<UnderWay>,
     transfers: Transfers,
-    network: Arc<dyn Connect>,
-    /// Makes connections to nodes whose API speaks TLS.
-    encrypted: Option<Arc<dyn Connect>>,
+    /// Nodes that people named.
+    named: Nodes,
+    /// Nodes that servers named.
+    of_cluster: Nodes,
     /// The servers of the cluster, if the node is in one.
     servers: Option<Arc<dyn KnowAllocs>>,
 }
@@ -70,30 +82,37 @@ impl Migration {
             limits,
             under_way: Arc::default(),
             transfers,
-            network: Arc::new(Tcp),
-            encrypted: None,
+            named: Nodes::default(),
+            of_cluster: Nodes::default(),
             servers: None,
         }
     }
 
-    /// The same in a cluster: `servers` know its allocations, and `encrypted` reaches nodes whose API speaks TLS.
+    /// The same in a cluster: `servers` know its allocations, and `nodes` reaches where those were.
     #[must_use]
-    pub fn in_cluster(
-        self,
-        servers: Option<Arc<dyn KnowAllocs>>,
-        encrypted: Option<Arc<dyn Connect>>,
-    ) -> Migration {
+    pub fn in_cluster(self, servers: Option<Arc<dyn KnowAllocs>>, nodes: Nodes) -> Migration {
         Migration {
-            encrypted,
+            of_cluster: nodes,
             servers,
             ..self
         }
     }
 
+    /// The same, which reaches the nodes that people name by `nodes`.
+    #[must_use]
+    pub fn from_named(self, nodes: Nodes) -> Migration {
+        let named = nodes;
+        Migration { named, ..self }
+    }
+
     /// The same over another network.
     #[must_use]
     pub fn over(self, network: Arc<dyn Connect>) -> Migration {
-        Migration { network, ..self }
+        Migration {
+            named: self.named.over(network.clone()),
+            of_cluster: self.of_cluster.over(network),
+            ..self
+        }
     }
 
     /// Makes known that `op` is under way, so that it can be cancelled from now on.
@@ -122,7 +141,7 @@ impl Migration {
             if previous.of_servers {
                 return self.servers()?.runs(previous.alloc, index).await;
             }
-            let peer = self.peer(&previous.address)?;
+            let peer = self.named.peer(&previous.address)?;
             peer.ask(previous.alloc, previous.token.expose(), index)
                 .await
         };
@@ -165,7 +184,11 @@ impl Migration {
                 Place::At(address) => address,
                 Place::Nowhere(why) => return Ok(Err(why)),
             };
-            let peer = self.peer(&address)?;
+            let nodes = match previous.of_servers {
+                true => &self.of_cluster,
+                false => &self.named,
+            };
+            let peer = nodes.peer(&address)?;
             let token = previous.token.expose();
             let said = peer.snapshot(previous.alloc, token).await?;
             Ok::<_, Failure>(Ok((address, said)))
@@ -176,6 +199,18 @@ impl Migration {
         };
         let (address, mut stream) = match opened {
             Ok((address, Said::Yes(stream))) => (address, stream),
+            Ok((_, Said::Further(alloc, token))) => {
+                let further = RemotePrevious {
+                    alloc,
+                    token,
+                    of_servers: true,
+                    ..RemotePrevious::default()
+                };
+                return Ok(HookOutput {
+                    lies_with: Some(Box::new(further)),
+                    ..output(Some(Remote::Unknown), NEVER_GOT_IT.to_owned())
+                });
+            }
             Ok((_, Said::No)) => {
                 let why = without_token(previous).unwrap_or_default();
                 return Ok(output(Some(Remote::Unknown), why.to_owned()));
@@ -210,11 +245,8 @@ impl Migration {
         }
         let place = self.servers()?.place_of(previous.alloc).await?;
         Ok(match place {
-            Place::At(address) if address.starts_with(HTTPS) && self.encrypted.is_none() => {
-                Place::Nowhere(
-                    "its node speaks TLS, and this agent has no certificate authority to know it by \
-                     (tls { http, ca_file })",
-                )
+            Place::At(address) if !self.of_cluster.may_speak_to(&address) => {
+                Place::Nowhere(NO_AUTHORITY)
             }
             place => place,
         })
@@ -224,13 +256,6 @@ impl Migration {
         self.servers
             .as_deref()
             .ok_or_else(|| Failure::recoverable(NO_SERVERS))
-    }
-
-    fn peer<'a>(&'a self, address: &str) -> Result<Peer<'a>, Failure> {
-        match (address.starts_with(HTTPS), &self.encrypted) {
-            (true, Some(encrypted)) => Peer::of("https", address, &**encrypted),
-            _ => Peer::of("http", address, &*self.network),
-        }
     }
 }
 
@@ -247,14 +272,14 @@ fn on_its_own<T: Send + 'static>(
     Ok(result)
 }
 
-/// How addresses begin where TLS is spoken.
-const HTTPS: &str = "https://";
-
 /// Why a node does not give a disk away, if there was nothing to show it. Nomad's nodes do where nobody needs a token.
 fn without_token(previous: &RemotePrevious) -> Option<&'static str> {
     let is_missing = previous.of_servers && previous.token.expose().is_empty();
     is_missing.then_some("the servers issued no token for it, and its node wants one")
 }
+
+/// Why a node does not give away a disk that lies with yet another allocation.
+const NEVER_GOT_IT: &str = "it ended before it got that disk itself";
 
 /// Why nothing can be asked of allocations that servers placed.
 const NO_SERVERS: &str = "this agent has no servers that could be asked (client { servers })";

@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use drover_core::ids::AllocId;
 use drover_core::model::remote::Remote;
+use drover_core::model::secret::Secret;
 use drover_core::op::Failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -33,7 +34,18 @@ const LEAST: u64 = 1 << 20;
 /// The most bytes of an allocation: its whole job is in it.
 const MAX_ANSWER: usize = 16 << 20;
 /// The longest reason that is passed on.
-const MAX_WHY: usize = 200;
+const MAX_WHY: usize = 300;
+/// The longest token that a node may name for another one: it is remembered.
+const MAX_TOKEN: usize = 300;
+/// How long the words of a refusal are waited for.
+const WORDS: Duration = Duration::from_secs(5);
+/// What a node says to whoever shows no token, where users need one.
+const DENIED: &str = "Permission denied";
+
+/// In which header a node that was to get a disk itself says with which allocation it lies.
+pub const LIES_WITH: &str = "x-drover-disk-of";
+/// In which header it says the token for that.
+pub const ITS_TOKEN: &str = "x-drover-disk-token";
 
 /// A node.
 pub(super) struct Peer<'a> {
@@ -49,6 +61,8 @@ pub(super) enum Said<T> {
     Yes(T),
     /// It does not know what we speak of, or we may not ask.
     No,
+    /// It ended before it got its disk: that lies with this one still, which this token opens.
+    Further(AllocId, Secret),
 }
 
 /// The body of a snapshot.
@@ -147,24 +161,59 @@ impl<'a> Peer<'a> {
         Ok(match self.get(&path, token).await? {
             Said::Yes(response) => Said::Yes(Stream(response.into_body())),
             Said::No => Said::No,
+            Said::Further(alloc, token) => Said::Further(alloc, token),
         })
     }
 
+    /// Whether a node is there that has an allocation, as far as it says so without a token.
+    ///
+    /// # Errors
+    /// There is no answer, or it says that it is not.
+    pub(super) async fn has(&self, alloc: AllocId) -> Result<(), Failure> {
+        let response = self.send(&format!("/v1/allocation/{alloc}"), "").await?;
+        match response.status() {
+            StatusCode::OK => Ok(()),
+            StatusCode::NOT_FOUND => {
+                let id = alloc.short();
+                let why =
+                    format!("it does not know allocation {id}: is that node at this address?");
+                Err(self.trouble(why))
+            }
+            status => match words(response).await {
+                words if status == StatusCode::FORBIDDEN && words.trim() == DENIED => Ok(()),
+                words => Err(self.refused(status, &words)),
+            },
+        }
+    }
+
     async fn get(&self, path: &str, token: &str) -> Result<Said<Response<Incoming>>, Failure> {
+        let response = self.send(path, token).await?;
+        match response.status() {
+            StatusCode::OK => Ok(Said::Yes(response)),
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => Ok(further(response.headers())),
+            // That is how a port of TLS answers who speaks plain HTTP.
+            status @ StatusCode::BAD_REQUEST => Err(self.refused(status, &words(response).await)),
+            status => Err(self.refused(status, "")),
+        }
+    }
+
+    async fn send(&self, path: &str, token: &str) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::get(path);
         if !token.is_empty() {
             request = request.header("X-Nomad-Token", token);
         }
         let answer = send(self.network, &self.authority, request, Bytes::new());
-        let response = timeout(ANSWER, answer)
+        timeout(ANSWER, answer)
             .await
             .map_err(|_| self.trouble("it does not answer in time"))?
-            .map_err(|error| self.trouble(error))?;
-        match response.status() {
-            StatusCode::OK => Ok(Said::Yes(response)),
-            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => Ok(Said::No),
-            status => Err(self.trouble(format!("it answered {status}"))),
-        }
+            .map_err(|error| self.trouble(error))
+    }
+
+    fn refused(&self, status: StatusCode, words: &str) -> Failure {
+        self.trouble(match words {
+            "" => format!("it answered {status}"),
+            words => format!("it answered {status}: {words}"),
+        })
     }
 
     /// Why it does not work this time.
@@ -175,6 +224,14 @@ impl<'a> Peer<'a> {
         } = self;
         Failure::recoverable(format!("{scheme}://{authority}: {why}"))
     }
+}
+
+/// What a refusal says, if that can be read.
+async fn words(response: Response<Incoming>) -> String {
+    let read = timeout(WORDS, whole(response.into_body(), MAX_WHY)).await;
+    let bytes = read.ok().and_then(Result::ok).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.chars().filter(|it| !it.is_control()).collect()
 }
 
 impl Stream {
@@ -220,6 +277,17 @@ impl Stream {
             }
             Err(_) => Err(broke_off("the stream stands still".to_owned())),
         }
+    }
+}
+
+/// What a node says of a disk that it does not have: nothing, or with whom it lies.
+fn further<T>(headers: &HeaderMap) -> Said<T> {
+    let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
+    let text = |name| text(name).filter(|it| it.len() <= MAX_TOKEN);
+    let alloc = text(LIES_WITH).and_then(|it| it.parse().ok());
+    match (alloc, text(ITS_TOKEN)) {
+        (Some(alloc), Some(token)) => Said::Further(alloc, token.into()),
+        (None, _) | (_, None) => Said::No,
     }
 }
 

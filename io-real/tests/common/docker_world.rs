@@ -29,7 +29,7 @@ use drover_core::time::Span;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::driver::docker::{Docker, DockerSettings, Pins, Records};
+use drover_io_real::driver::docker::{Docker, DockerSettings, Inventory, Pins, Records};
 use drover_io_real::driver::{Driver, DriverStream, Inbox, Orphans};
 use drover_io_real::session::Sessions;
 use engine::{Engine, IMAGE};
@@ -205,6 +205,24 @@ impl World {
         };
         let files = (0..).map_while(|index| fs::read_to_string(path(index)).ok());
         files.collect()
+    }
+
+    /// The files in which it is remembered what was made and brought.
+    pub fn records(&self) -> PathBuf {
+        self.data.path().join("docker")
+    }
+
+    /// The names of those that begin like this.
+    pub fn remembered(&self, begin: &str) -> Vec<String> {
+        let files = fs::read_dir(self.records()).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with(begin)).collect()
+    }
+
+    /// What looks for containers and images while no agent runs.
+    pub fn lone_inventory(&self) -> Inventory {
+        let records = Records::new(self.data.own("docker", None).unwrap()).unwrap();
+        Inventory::of_records(records, Some(self.engine.socket()))
     }
 
     /// How many places there are at which something is mounted for the engine.

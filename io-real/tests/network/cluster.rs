@@ -32,7 +32,10 @@ impl KnowAllocs for Servers {
 
 /// What is taken over from there, and what is said of it.
 fn taken(place: Place, token: &'static str) -> (Option<Vec<u8>>, HookOutput) {
-    let giver = Giver::ends_at(0);
+    taken_of(Giver::ends_at(0), place, token)
+}
+
+fn taken_of(giver: Giver, place: Place, token: &'static str) -> (Option<Vec<u8>>, HookOutput) {
     let network = Network::new(21).host("giver", move || giver.clone().serve());
     network.run(&[], move || {
         let servers = Arc::new(Servers {
@@ -53,6 +56,19 @@ fn disk_comes_from_where_servers_say() {
     assert_eq!(disk, Some(content()));
     assert_eq!(output.remote, None);
     assert!(output.message.contains("at http://giver"), "{output:?}");
+}
+
+#[test]
+fn node_that_never_got_the_disk_says_with_whom_it_lies() {
+    let mut giver = Giver::ends_at(0);
+    giver.lies_with = Some((AllocId(0xb), "another token"));
+    let place = Place::At(format!("http://giver:{PORT}"));
+    let (disk, output) = taken_of(giver, place, TOKEN);
+    assert_eq!((disk, output.remote), (None, Some(Remote::Unknown)));
+    let further = output.lies_with.expect("another allocation");
+    assert_eq!(further.alloc, AllocId(0xb));
+    assert_eq!(further.token.expose(), "another token");
+    assert!(further.of_servers && !further.ended);
 }
 
 #[test]

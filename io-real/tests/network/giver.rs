@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use drover_core::ids::{AllocId, TaskName};
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::migrate::snapshot;
+use drover_io_real::migrate::{ITS_TOKEN, LIES_WITH, snapshot};
 use futures::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -45,6 +45,8 @@ pub(crate) struct Giver {
     pub(crate) ends_at: Duration,
     /// The pause before each piece of the archive.
     pub(crate) pause: Duration,
+    /// With whom the disk lies that it never got, and the token for that.
+    pub(crate) lies_with: Option<(AllocId, &'static str)>,
     archive: Bytes,
 }
 
@@ -59,6 +61,7 @@ impl Giver {
         Giver {
             ends_at: Duration::from_secs(seconds),
             pause: Duration::from_millis(50),
+            lies_with: None,
             archive: archive().into(),
         }
     }
@@ -95,6 +98,18 @@ impl Giver {
                 StatusCode::FORBIDDEN,
                 Full::default().map_err(never).boxed_unsync(),
             );
+        }
+        if let Some((alloc, token)) = self.lies_with {
+            let nothing = Full::default().map_err(never).boxed_unsync();
+            let mut response = response(StatusCode::NOT_FOUND, nothing);
+            for (name, text) in [
+                (LIES_WITH, alloc.to_string()),
+                (ITS_TOKEN, token.to_owned()),
+            ] {
+                let value = text.parse().expect("a value");
+                response.headers_mut().insert(name, value);
+            }
+            return response;
         }
         let (archive, pause) = (self.archive.clone(), self.pause);
         let pieces = stream::unfold(archive, move |mut rest| async move {

@@ -13,8 +13,8 @@ use drover_core::op::{Failure, Op};
 use drover_io_real::cluster::KnowAllocs;
 use drover_io_real::connect::{Connect, Connecting, Connection};
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
+use drover_io_real::migrate::{Migration, Nodes};
 use drover_io_real::transfers::Transfers;
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -37,6 +37,10 @@ impl Connect for Simulated {
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
+}
+
+fn simulated() -> Nodes {
+    Nodes::new(Arc::new(Simulated), None)
 }
 
 /// One answer, and the second of the world in which it came.
@@ -82,7 +86,7 @@ impl Taker {
     /// The same where servers placed the allocation that has the disk, and issued this token.
     pub(crate) fn in_cluster(self, servers: Arc<dyn KnowAllocs>, token: &str) -> Taker {
         Taker {
-            migration: self.migration.in_cluster(Some(servers), None),
+            migration: self.migration.in_cluster(Some(servers), simulated()),
             previous: RemotePrevious {
                 alloc: PREVIOUS,
                 token: token.into(),

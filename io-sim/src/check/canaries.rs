@@ -9,11 +9,14 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{DeploymentId, GroupName};
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::eval::{Deployment, DeploymentStatus};
+use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::store::record::{AllocRecord, JobRecord};
+use drover_core::time::{Span, Timestamp};
 
 use super::policy::runs_the_same;
 use super::{Checker, Property, Verdict};
+use crate::world::World;
 
 /// What is remembered of roll-outs.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +64,29 @@ fn of_rollout<'a>(
     allocs.filter(|alloc| alloc.deployment == Some(rollout.id))
 }
 
+/// When a group of a roll-out last came nearer to its end, before now: what is placed in the step in which it fails comes
+/// too late, as after an agent was away for longer than the deadline.
+fn last_progress(
+    (view, now): (View<'_>, Timestamp),
+    job: &Job,
+    rollout: &Deployment,
+    group: &str,
+) -> Timestamp {
+    let here = of_rollout(view, rollout).filter(|alloc| alloc.group.as_str() == group);
+    let healthy = here.clone().filter_map(|alloc| alloc.health);
+    let healthy = healthy.filter(|health| health.healthy);
+    let promoted = rollout
+        .groups
+        .iter()
+        .filter(|(name, _)| name.as_str() == group);
+    let placed = here.map(|alloc| alloc.create_time);
+    (placed.filter(|placed| *placed < now))
+        .chain(healthy.map(|health| health.timestamp))
+        .chain(promoted.filter_map(|(_, group)| group.promoted))
+        .chain(rollout.resumed)
+        .fold(job.submit_time, Timestamp::max)
+}
+
 /// Whether it is to go on. One that failed is replaced while its poststop tasks run.
 fn is_wanted(alloc: &AllocRecord) -> bool {
     alloc.desired == DesiredStatus::Run && !alloc.finished && !alloc.status.is_terminal()
@@ -68,7 +94,7 @@ fn is_wanted(alloc: &AllocRecord) -> bool {
 
 impl Checker {
     /// Looks at all roll-outs.
-    pub(super) fn canaries(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn canaries(&mut self, world: &World, agent: &Agent) -> Verdict {
         let view = agent.view();
         for rollout in view.deployments() {
             let before = self.canaries.before.insert(rollout.id, rollout.clone());
@@ -83,6 +109,7 @@ impl Checker {
             let changed = before.filter(|before| !Arc::ptr_eq(before, rollout));
             if let Some(before) = changed {
                 self.canary_is_promoted_on_request(view, job, &before, rollout)?;
+                self.failed_deployment_has_a_cause(world, view, job, &before, rollout)?;
                 self.failed_deployment_reverts_once(job, &before, rollout)?;
             }
         }
@@ -203,6 +230,40 @@ impl Checker {
             (asked || by_itself) && healthy,
             || format!("{rollout:?}: asked {asked}, healthy {healthy}"),
         )
+    }
+
+    /// A roll-out fails when an allocation of it is unhealthy, when somebody says so, or when a group went on for its
+    /// progress_deadline without anything that is progress: a placement, a healthy allocation, a promotion, or the end
+    /// of a pause.
+    fn failed_deployment_has_a_cause(
+        &mut self,
+        world: &World,
+        view: View<'_>,
+        job: &JobRecord,
+        before: &Deployment,
+        rollout: &Deployment,
+    ) -> Verdict {
+        let fails = before.is_active() && rollout.status == DeploymentStatus::Failed;
+        let version = job.version(rollout.job_version);
+        let Some(version) = version.filter(|_| fails && world.wall_jumps == 0) else {
+            return Ok(());
+        };
+        let asked = self.replies.any(
+            |asked| matches!(asked, Request::FailDeployment(one) if one.deployment == rollout.id),
+        );
+        let unhealthy = of_rollout(view, rollout)
+            .any(|alloc| alloc.health.is_some_and(|health| !health.healthy));
+        let now = world.now().wall;
+        let is_late = |group: &TaskGroup| {
+            let limit = group.update.as_ref().map(|update| update.progress_deadline);
+            let last = last_progress((view, now), version, rollout, &group.name);
+            limit.is_some_and(|limit| limit > Span::ZERO && last + limit <= now)
+        };
+        let late = version.task_groups.iter().any(is_late);
+        let holds = asked || unhealthy || late;
+        self.holds(Property::FailedDeploymentHasACause, holds, || {
+            format!("{rollout:?} at {now:?}")
+        })
     }
 
     /// When a roll-out fails, the last stable version comes back if the job says so and that says something else

@@ -315,7 +315,7 @@ impl Checker {
         let specs = of_job(agent, alloc);
         for (at, spec) in specs.iter().enumerate() {
             self.follow_check(now, alloc, (id, at), spec);
-            self.running_task_is_checked(world, (id, at))?;
+            self.running_task_is_checked(world, agent, (id, at))?;
         }
         let of_it = (id, specs.len())..=(id, usize::MAX);
         let gone: Vec<_> = self.checks.all.range(of_it).map(|(key, _)| *key).collect();
@@ -357,8 +357,14 @@ impl Checker {
         }
     }
 
-    /// A check of a running task runs within its interval, and its answer comes or is given up in time.
-    fn running_task_is_checked(&mut self, world: &World, key: (AllocId, usize)) -> Verdict {
+    /// A check of a running task runs within its interval, and its answer comes or is given up in time. The interval
+    /// begins with the question: however long the answer took, the agent wants to be called when it is over.
+    fn running_task_is_checked(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: (AllocId, usize),
+    ) -> Verdict {
         let Some(known) = self.checks.all.get(&key) else {
             return Ok(());
         };
@@ -369,13 +375,16 @@ impl Checker {
             false => 0,
         };
         let longest = check.interval.0.max(check.timeout.0 + of_script) + SLACK.0;
-        let late = (world.at - known.last).0 > longest;
+        let due = (known.last + check.interval).max(world.at);
+        let called = agent.poll_timeout().map(|(at, _)| at);
+        let asleep = known.asked.is_none() && called.is_none_or(|at| at > due);
+        let late = asleep || (world.at - known.last).0 > longest;
         let (last, since) = (known.last, known.since);
         self.holds(Property::RunningTaskIsChecked, !late, || {
             let name = world.names.alloc(key.0);
             let now = world.at;
             format!(
-                "{name} check {}: last {last:?}, since {since:?}, now {now:?}",
+                "{name} check {}: last {last:?}, since {since:?}, now {now:?}, called {called:?}",
                 key.1
             )
         })

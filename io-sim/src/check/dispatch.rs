@@ -1,17 +1,68 @@
 //! Jobs that are made of others.
 
-use drover_core::ids::TaskKey;
-use drover_core::model::job::JobStatus;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use drover_core::agent::Agent;
+use drover_core::agent::requests::Request;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::TaskConfig;
+use drover_core::effect::{Reply, TaskConfig};
+use drover_core::ids::{RequestId, TaskKey};
+use drover_core::model::job::{Job, JobStatus};
 
+use super::history::saved_job;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
+/// What is remembered of dispatches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dispatches {
+    /// The jobs that others were to be made of, as they were when somebody asked.
+    parents: BTreeMap<RequestId, Arc<Job>>,
+}
+
+impl Dispatches {
+    /// Somebody is about to ask.
+    pub(super) fn asked(&mut self, agent: &Agent, request: RequestId, asked: &Request) {
+        if let Request::DispatchJob(asked) = asked {
+            let parent = agent.view().job(&asked.job);
+            self.parents
+                .extend(parent.map(|parent| (request, parent.job.clone())));
+        }
+    }
+}
+
 impl Checker {
+    /// A dispatched job is its parent, with what was asked where that says something else.
+    pub(super) fn dispatched_job_is_as_asked(
+        &mut self,
+        world: &World,
+        request: RequestId,
+        asked: &Request,
+        reply: &Reply,
+    ) -> Verdict {
+        let parent = self.dispatches.parents.remove(&request);
+        let (Some(parent), Request::DispatchJob(asked), Reply::Dispatched { job, .. }) =
+            (parent, asked, reply)
+        else {
+            return Ok(());
+        };
+        let asked = &asked.dispatch;
+        // Whoever asks again with the same token gets what was asked first.
+        let made = saved_job(world, job).filter(|_| asked.token.is_empty());
+        let Some(made) = made.map(|made| &made.job) else {
+            return Ok(());
+        };
+        let mut meta = parent.meta.clone();
+        meta.extend(asked.meta.clone());
+        let priority = asked.priority.unwrap_or(parent.priority);
+        let so = made.meta == meta && made.priority == priority && made.payload == asked.payload;
+        self.holds(Property::DispatchedJobIsAsAsked, so, || {
+            let (of_job, own) = (&made.meta, made.priority);
+            format!("{job:?} has {of_job:?} and priority {own}, not {meta:?} and {priority}")
+        })
+    }
+
     /// A task of a dispatched job starts with its payload written.
     pub(super) fn start_has_its_dispatch_payload(
         &mut self,

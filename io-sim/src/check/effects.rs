@@ -2,7 +2,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::TaskConfig;
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::alloc::{ExitResult, TaskLife};
 use drover_core::model::event::EventType;
@@ -10,10 +10,96 @@ use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::history::{TaskPath, lives, saved_alloc, saved_task};
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, scripts};
 use crate::world::World;
 
 impl Checker {
+    /// A driver is asked for something.
+    pub(super) fn driver_effect(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: &TaskKey,
+        effect: &DriverEffect,
+    ) -> Verdict {
+        let alloc = agent.view().alloc(key.alloc);
+        self.holds(Property::DriverEffectHasKnownAlloc, alloc.is_some(), || {
+            format!("{key:?} {effect:?}")
+        })?;
+        let Some(alloc) = alloc else { return Ok(()) };
+        self.shutdown_keeping_tasks_touches_no_task(key, effect)?;
+        match effect {
+            DriverEffect::Start(request::Start { launch, config, .. }) => {
+                self.devices_of_a_start(alloc, key, config)?;
+                self.start_env_has_ports(alloc, key, config)?;
+                self.start_is_that_of_job_file(alloc, key, *launch, config)?;
+                self.start_has_its_network(world, alloc, key, config)?;
+                self.start_has_its_volumes(world, alloc, key, config)?;
+                self.start_is_in_known_namespace(world, alloc, key)?;
+                self.placed_alloc_starts_where_it_was_placed(world, alloc, key)?;
+                self.start_env_has_dispatch_meta(alloc, key, config)?;
+                if let Some(task) = alloc.task(&key.task) {
+                    self.start_has_its_templates(task, config)?;
+                    self.start_has_its_identity_tokens(world, task)?;
+                }
+                self.start_effect(world, agent, alloc, key, *launch)
+            }
+            DriverEffect::Stop(stop @ request::Stop { launch, grace, .. }) => {
+                self.ending.on_stop_sent(*launch, world.at + *grace);
+                self.kill_timeout_is_that_of_job_file(world, alloc, key, stop)?;
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                self.stop_is_saved_before_kill(world, key, *launch)?;
+                self.kill_order_is_leader_others_sidecars(world, alloc, key)
+            }
+            DriverEffect::OpenSession(request::OpenSession { launch, .. }) => {
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                match alloc.task(&key.task) {
+                    Some(task) => {
+                        let runs = scripts::runs_until_now(agent, world, task);
+                        self.session_effect(agent, alloc, task, runs, *launch)
+                    }
+                    None => Ok(()),
+                }
+            }
+            DriverEffect::Destroy(request::Destroy { launch, .. }) => {
+                let open = world.sessions.values().any(|one| one.launch == *launch);
+                self.sometimes(Property::SometimesSessionEndsWithItsTask, open);
+                let asked = self.ending.on_destroy_sent(*launch);
+                let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
+                self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);
+                self.force_kill_waits_for_kill_timeout(world, key, *launch)?;
+                self.exit_is_saved_before_destroy(world, key, *launch)
+            }
+            DriverEffect::Exec(request::Exec {
+                op, output: true, ..
+            })
+            | DriverEffect::Health(request::Health { op, .. }) => {
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                self.check_program(world, agent, alloc, *op)
+            }
+            DriverEffect::Exec(request::Exec {
+                op,
+                launch,
+                program,
+                output: false,
+            }) => {
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                match alloc.task(&key.task) {
+                    Some(task) => {
+                        let runs = scripts::runs_until_now(agent, world, task);
+                        self.script_effect(world, task, runs, *op, *launch, program)
+                    }
+                    None => Ok(()),
+                }
+            }
+            DriverEffect::Recover(request::Recover { launch, .. }) => {
+                self.lives.to_find.remove(launch);
+                self.failed_start_is_not_looked_for(key, *launch)
+            }
+            _ => self.finished_alloc_has_no_driver_effects(alloc, key),
+        }
+    }
+
     pub(super) fn start_effect(
         &mut self,
         world: &World,

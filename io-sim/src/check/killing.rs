@@ -42,7 +42,8 @@ impl Killing {
 }
 
 impl Checker {
-    /// A task that is asked to end gets the time that its job file gives it, and at most what the node allows.
+    /// A task that is asked to end gets the time that its job file gives it, and at most what the node allows; and it
+    /// is asked by the signal of that file.
     pub(super) fn kill_timeout_is_that_of_job_file(
         &mut self,
         world: &World,
@@ -59,15 +60,22 @@ impl Checker {
         let group = alloc.record().group.as_str();
         // It may have been asked before the last change, and only have left now.
         let mut said: Vec<Span> = Vec::new();
+        let mut signals: Vec<String> = Vec::new();
         for file in self.files.all(alloc) {
             let task =
                 policy::group(file, group).and_then(|it| policy::task(it, key.task.as_str()));
             said.extend(task.map(|task| policy::kill_timeout(task, most)));
+            signals.extend(task.map(|task| task.kill_signal.clone()));
         }
         let holds = said.is_empty() || said.contains(&stop.grace);
         self.holds(Property::KillTimeoutIsThatOfJobFile, holds, || {
             let grace = stop.grace;
             format!("{key:?} gets {grace}, its job file says {said:?} on a node that allows {most}")
+        })?;
+        let holds = signals.is_empty() || signals.contains(&stop.signal);
+        self.holds(Property::KillSignalIsThatOfJobFile, holds, || {
+            let signal = &stop.signal;
+            format!("{key:?} gets {signal:?}, its job file says {signals:?}")
         })
     }
 

@@ -1,8 +1,6 @@
 //! The properties: what holds after every step, whatever the order and whatever goes wrong.
 //!
-//! [`property`] names them all. Each has a method of its own named after it, in the file of its
-//! theme. A step is followed by a look at what it touched; now and then, and after each restart
-//! of the agent, everything is checked.
+//! [`property`] names them all. Each has a method of its own named after it, in the file of its theme.
 //!
 //! A method says `self.holds(Property::ItsName, holds, || detail)`, which also counts that it had
 //! something to check; a situation that searching must reach says `self.sometimes(..)`. What the
@@ -65,6 +63,8 @@ mod scripts;
 mod services;
 mod sessions;
 mod shown;
+mod signals;
+mod started;
 mod state;
 mod statistics;
 mod story;
@@ -80,9 +80,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::{Agent, Input};
 use drover_core::config::{Config, DiskUsageLimits, Retention};
-use drover_core::effect::{
-    DriverEffect, Effect, NodeEffect, Notification, Reply, StoreEffect, request,
-};
+use drover_core::effect::{Effect, NodeEffect, Notification, Reply, StoreEffect};
 use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
 use drover_core::model::volume::HostVolume;
@@ -122,6 +120,8 @@ use crate::check::rollout::Rollouts;
 use crate::check::scaling::Scaling;
 use crate::check::scheduler::Scheduler;
 use crate::check::services::Services;
+use crate::check::signals::Signals;
+use crate::check::started::Started;
 use crate::check::statistics::Statistics;
 use crate::check::story::Story;
 use crate::check::templates::Templates;
@@ -178,6 +178,8 @@ pub struct Checker {
     files: JobFiles,
     lives: History,
     story: Story,
+    started: Started,
+    signals: Signals,
     killing: Killing,
     health: Health,
     replacing: Replacing,
@@ -189,6 +191,7 @@ pub struct Checker {
     evals: Evals,
     devices: Devices,
     driver_reports: DriverReports,
+    dispatches: dispatch::Dispatches,
     templates: Templates,
     variables: Variables,
     namespaces: Namespaces,
@@ -262,6 +265,8 @@ impl Checker {
             files: JobFiles::default(),
             lives: History::default(),
             story: Story::default(),
+            started: Started::default(),
+            signals: Signals::default(),
             killing: Killing::default(),
             health: Health::default(),
             replacing: Replacing::default(),
@@ -274,6 +279,7 @@ impl Checker {
             evals: Evals::default(),
             devices: Devices::default(),
             driver_reports: DriverReports::default(),
+            dispatches: dispatch::Dispatches::default(),
             templates: Templates::default(),
             variables: Variables::default(),
             namespaces: Namespaces::of(config),
@@ -348,6 +354,8 @@ impl Checker {
                 self.operator_asks(agent, asked);
                 self.foretell(world, agent, asked);
                 self.versions.asked(agent, asked);
+                self.dispatches.asked(agent, *request, asked);
+                self.signals.asked(world, agent, *request, asked);
                 self.scaling.asked(agent, *request, asked);
                 self.draining.asked(world, agent, asked);
                 self.meta_is_applied(agent, asked);
@@ -366,6 +374,7 @@ impl Checker {
             None => {
                 self.launched.called_back(agent);
                 self.draining.called_back(world);
+                self.driver_reports.called_back(world, agent);
             }
             Some(Input::Server(reported)) => {
                 self.cluster.delivered(world, agent, reported);
@@ -508,90 +517,6 @@ impl Checker {
     fn sometimes(&mut self, property: Property, reached: bool) {
         if reached {
             self.reached.note(property);
-        }
-    }
-
-    fn driver_effect(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-        key: &drover_core::ids::TaskKey,
-        effect: &DriverEffect,
-    ) -> Verdict {
-        let alloc = agent.view().alloc(key.alloc);
-        self.holds(Property::DriverEffectHasKnownAlloc, alloc.is_some(), || {
-            format!("{key:?} {effect:?}")
-        })?;
-        let Some(alloc) = alloc else { return Ok(()) };
-        self.shutdown_keeping_tasks_touches_no_task(key, effect)?;
-        match effect {
-            DriverEffect::Start(request::Start { launch, config, .. }) => {
-                self.devices_of_a_start(alloc, key, config)?;
-                self.start_env_has_ports(alloc, key, config)?;
-                self.start_has_its_network(world, alloc, key, config)?;
-                self.start_has_its_volumes(world, alloc, key, config)?;
-                self.start_is_in_known_namespace(world, alloc, key)?;
-                self.placed_alloc_starts_where_it_was_placed(world, alloc, key)?;
-                self.start_env_has_dispatch_meta(alloc, key, config)?;
-                if let Some(task) = alloc.task(&key.task) {
-                    self.start_has_its_templates(task, config)?;
-                    self.start_has_its_identity_tokens(world, task)?;
-                }
-                self.start_effect(world, agent, alloc, key, *launch)
-            }
-            DriverEffect::Stop(stop @ request::Stop { launch, grace, .. }) => {
-                self.ending.on_stop_sent(*launch, world.at + *grace);
-                self.kill_timeout_is_that_of_job_file(world, alloc, key, stop)?;
-                self.finished_alloc_has_no_driver_effects(alloc, key)?;
-                self.stop_is_saved_before_kill(world, key, *launch)?;
-                self.kill_order_is_leader_others_sidecars(world, alloc, key)
-            }
-            DriverEffect::OpenSession(request::OpenSession { launch, .. }) => {
-                self.finished_alloc_has_no_driver_effects(alloc, key)?;
-                match alloc.task(&key.task) {
-                    Some(task) => {
-                        let runs = scripts::runs_until_now(agent, world, task);
-                        self.session_effect(agent, alloc, task, runs, *launch)
-                    }
-                    None => Ok(()),
-                }
-            }
-            DriverEffect::Destroy(request::Destroy { launch, .. }) => {
-                let open = world.sessions.values().any(|one| one.launch == *launch);
-                self.sometimes(Property::SometimesSessionEndsWithItsTask, open);
-                let asked = self.ending.on_destroy_sent(*launch);
-                let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
-                self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);
-                self.force_kill_waits_for_kill_timeout(world, key, *launch)?;
-                self.exit_is_saved_before_destroy(world, key, *launch)
-            }
-            DriverEffect::Exec(request::Exec {
-                op, output: true, ..
-            })
-            | DriverEffect::Health(request::Health { op, .. }) => {
-                self.finished_alloc_has_no_driver_effects(alloc, key)?;
-                self.check_program(world, agent, alloc, *op)
-            }
-            DriverEffect::Exec(request::Exec {
-                op,
-                launch,
-                program,
-                output: false,
-            }) => {
-                self.finished_alloc_has_no_driver_effects(alloc, key)?;
-                match alloc.task(&key.task) {
-                    Some(task) => {
-                        let runs = scripts::runs_until_now(agent, world, task);
-                        self.script_effect(world, task, runs, *op, *launch, program)
-                    }
-                    None => Ok(()),
-                }
-            }
-            DriverEffect::Recover(request::Recover { launch, .. }) => {
-                self.lives.to_find.remove(launch);
-                self.failed_start_is_not_looked_for(key, *launch)
-            }
-            _ => self.finished_alloc_has_no_driver_effects(alloc, key),
         }
     }
 }

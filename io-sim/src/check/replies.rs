@@ -1,8 +1,8 @@
 //! Requests and replies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use drover_core::agent::requests::{Deregister, Request};
+use drover_core::agent::requests::{Deregister, Request, Subject};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AccessorId, AllocId, DeploymentId, JobKey, RequestId, Slot, VolumeId};
 use drover_core::model::acl::AclToken;
@@ -182,6 +182,26 @@ impl Replies {
         self.any(|asked| matches!(asked, Request::Deregister(one) if one.purge && one.job == *key))
     }
 
+    /// The jobs that this life was asked to forget, and of which nobody asked anything else since but to stop them.
+    pub(super) fn purged_for_good(&self) -> BTreeSet<JobKey> {
+        let mut purged = BTreeSet::new();
+        for (request, asked) in &self.asked {
+            match (asked, self.given.get(request)) {
+                (_, Some(Reply::Refused(_)) | None) => {}
+                (Request::Deregister(one), Some(_)) if one.purge => {
+                    purged.insert(one.job.clone());
+                }
+                (Request::Deregister(_), Some(_)) => {}
+                (_, Some(_)) => {
+                    if let Subject::Job(key) = asked.get().subject() {
+                        purged.remove(&key);
+                    }
+                }
+            }
+        }
+        purged
+    }
+
     /// Whether this life was asked to stop the job.
     pub(super) fn stops(&self, key: &JobKey) -> bool {
         self.any(|asked| matches!(asked, Request::Deregister(one) if one.job == *key))
@@ -238,6 +258,8 @@ impl Checker {
         self.variable_change_checks_index(request, &asked, reply)?;
         self.acl_answered(&asked, reply)?;
         self.scaling_is_bounded(request, reply)?;
+        self.dispatched_job_is_as_asked(world, request, &asked, reply)?;
+        self.living_task_takes_signals(request, reply)?;
         self.deleted_namespace_is_empty(world, &asked, reply)?;
         self.job_without_home_is_refused(request, reply)?;
         self.rejected_registration_brings_no_job(request, reply)?;

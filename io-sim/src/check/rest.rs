@@ -43,6 +43,8 @@ impl Checker {
         self.pending_is_empty_at_rest(world, agent)?;
         self.live_process_belongs_to_running_alloc(world, agent)?;
         self.live_process_has_its_directories(world)?;
+        self.live_task_has_env_of_its_version(world, agent)?;
+        self.purged_job_is_forgotten(agent)?;
         self.ended_launch_has_no_statistics(world, agent)?;
         self.every_directory_has_known_alloc(world, agent)?;
         self.every_network_has_living_alloc(world, agent)?;
@@ -83,6 +85,15 @@ impl Checker {
         self.store_has_no_orphan_records(world)?;
         self.garbage_is_collected(world)?;
         self.store_matches_state(world, agent)
+    }
+
+    /// Who was to be forgotten is, also if somebody asked to stop it once more meanwhile.
+    fn purged_job_is_forgotten(&mut self, agent: &Agent) -> Verdict {
+        for key in self.replies.purged_for_good() {
+            let known = agent.view().job(&key).is_some();
+            self.holds(Property::PurgedJobIsForgotten, !known, || key.to_string())?;
+        }
+        Ok(())
     }
 
     /// A disk that is too full holds nothing that could be garbage-collected: what ended and is kept

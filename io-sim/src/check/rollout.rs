@@ -233,6 +233,7 @@ impl Checker {
                     && !record.canary
                     && record.group.as_str() == group.name
                     && record.index == index
+                    && record.desired == DesiredStatus::Run
                     && record.health.is_some_and(|health| health.healthy)
             })
         };
@@ -248,14 +249,14 @@ impl Checker {
         )
     }
 
-    /// A job has at most one active deployment, that of its latest version.
+    /// A job has at most one active deployment, that of its latest version, and none once it is stopped.
     pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         let running = view.deployments().filter(|rollout| rollout.is_active());
         let mut of_jobs: BTreeSet<&JobKey> = BTreeSet::new();
         for rollout in running {
             let job = view.job(&rollout.job);
-            let latest = job.is_some_and(|job| job.deployment == Some(rollout.id));
+            let latest = job.is_some_and(|job| job.deployment == Some(rollout.id) && !job.job.stop);
             let alone = of_jobs.insert(&rollout.job);
             self.holds(Property::JobHasOneActiveDeployment, latest && alone, || {
                 format!("{rollout:?}")

@@ -54,6 +54,11 @@ fn is_refused(known: &JobRecord, asked: &ScaleJob, active: bool) -> bool {
     let Some(group) = job.group(asked.group.as_str()) else {
         return true;
     };
+    // Whoever names an index names the one that the job's specification is shown with.
+    let shown = job.job_modify_index;
+    if asked.expect_index.is_some_and(|expected| expected != shown) {
+        return true;
+    }
     let Some(count) = asked.count else {
         return false;
     };
@@ -70,7 +75,8 @@ fn events(job: &JobRecord, group: &GroupName) -> usize {
 }
 
 impl Checker {
-    /// A group is scaled exactly if the count is within its bounds and no roll-out is under way.
+    /// A group is scaled exactly if the count is within its bounds, no roll-out is under way, and the job is as whoever
+    /// asks expects it.
     pub(super) fn scaling_is_bounded(&mut self, request: RequestId, reply: &Reply) -> Verdict {
         let Some(refused) = self.scaling.refused.remove(&request) else {
             return Ok(());

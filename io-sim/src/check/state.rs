@@ -38,8 +38,10 @@ impl Checker {
         self.periodic_jobs(world, agent)?;
         self.image_updates(world)?;
         self.draining(world, agent)?;
-        self.canaries(agent)?;
+        self.canaries(world, agent)?;
         self.node_has_applied_meta(agent)?;
+        self.driver_changes_with_news(world, agent)?;
+        self.failed_probe_is_asked_again_in_time(world, agent)?;
         self.scheduler_has_its_settings(agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;

@@ -7,7 +7,7 @@ use drover_core::agent::Agent;
 use drover_core::agent::requests::{DeleteVariable, PutVariable, Request, Subject};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::RequestId;
-use drover_core::model::variable::{Variable, VariableKey};
+use drover_core::model::variable::{Variable, VariableKey, VariableMeta};
 use drover_core::store::{Key, Record};
 
 use super::{Checker, Property, Verdict};
@@ -19,6 +19,8 @@ pub(super) struct Variables {
     /// The index of the last change of each variable when somebody wanted to change it; 0 if it was
     /// not there.
     there: BTreeMap<RequestId, u64>,
+    /// What was known of each that was there.
+    known: BTreeMap<RequestId, VariableMeta>,
     /// What the disk held when this life of the agent began, until that was looked at.
     saved: Option<BTreeMap<VariableKey, Arc<Variable>>>,
 }
@@ -32,6 +34,7 @@ impl Variables {
             _ => None,
         };
         self.there.clear();
+        self.known.clear();
         self.saved = Some(records.filter_map(variable).collect());
     }
 
@@ -42,6 +45,7 @@ impl Variables {
         }
         if let Subject::Variable(key) = asked.get().subject() {
             let there = agent.view().variables().get(key);
+            self.known.extend(there.map(|one| (request, one.meta)));
             let there = there.map_or(0, |one| one.meta.modify_index);
             self.there.insert(request, there);
         }
@@ -70,7 +74,24 @@ impl Checker {
             Property::VariableChangeChecksIndex,
             right != refused,
             || format!("{expect:?} was expected, {there} was there, and the answer is {reply:?}"),
-        )
+        )?;
+        self.written_variable_keeps_its_creation(request, reply)
+    }
+
+    fn written_variable_keeps_its_creation(
+        &mut self,
+        request: RequestId,
+        reply: &Reply,
+    ) -> Verdict {
+        let known = self.variables.known.remove(&request);
+        let (Some(known), Reply::Variable(now)) = (known, reply) else {
+            return Ok(());
+        };
+        let made = |meta: &VariableMeta| (meta.create_index, meta.create_time);
+        let holds = made(&known) == made(now);
+        self.holds(Property::WrittenVariableKeepsItsCreation, holds, || {
+            format!("{known:?} became {now:?}")
+        })
     }
 
     /// What an agent finds when it begins.

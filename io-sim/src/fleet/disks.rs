@@ -1,16 +1,17 @@
 //! Disks that migrate: what must hold where a copy and the one that it replaces are on different nodes.
 //!
-//! What an allocation had last is known to the model of the servers, whatever became of its directory since. No more is
-//! asked for than what the one before had: where that one ended before it got the disk itself, nobody goes further back.
+//! What an allocation had last is known to the model of the servers, whatever became of its directory since. Where the
+//! one before ended before it got the disk itself, what the one before that had is asked for, and so on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use drover_core::agent::View;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::MAX_EVENTS;
+use drover_core::model::remote::RemotePrevious;
+use drover_core::store::disk::MAX_LINKS;
 
 use super::Fleet;
 use crate::check::{Verdict, ensure};
@@ -51,26 +52,29 @@ impl Fleet {
         (disk.migrate && known.node != alloc.node).then_some((previous, known))
     }
 
-    /// All is over: each disk lies where its copy lives, once, and has what was written on another node before, unless
-    /// its task was told that it has not.
+    /// All is over: each disk lies where its copy lives, nobody else who lives has anything of it, and it has what was
+    /// written before, unless its task was told that it has not.
     pub(super) fn disks_that_migrate_came_along(&self) -> Verdict {
-        let mut places = BTreeMap::<Arc<str>, NodeId>::new();
+        // Who has what these wrote.
+        let mut holders = BTreeMap::<AllocId, AllocId>::new();
         for (node, alloc) in self.live_migrating() {
             let (id, at) = (alloc.record().id, node.world.node_id);
             let name = || node.world.names.alloc(id);
-            let other = places.insert(alloc.record().name.clone(), at);
-            ensure(
-                other.is_none_or(|other| other == at),
-                "disk_that_migrates_lies_in_one_place",
-                || format!("{} on {at} and {other:?}", name()),
-            )?;
             let has = node.world.dirs.disks.get(&id);
+            for writer in has.into_iter().flatten() {
+                let other = holders.insert(*writer, id);
+                ensure(
+                    other.is_none(),
+                    "disk_that_migrates_lies_in_one_place",
+                    || format!("{} on {at} has what {writer} wrote, as {other:?}", name()),
+                )?;
+            }
             ensure(
                 has.is_some_and(|has| has.contains(&id)),
                 "disk_that_migrates_is_where_its_copy_lives",
                 || format!("{} on {at} has {has:?}", name()),
             )?;
-            let lacks = self.lacks(id, has);
+            let lacks = self.lacks(node, id);
             ensure(
                 lacks.is_empty() || begins_empty(alloc),
                 "disk_that_migrates_comes_along",
@@ -94,23 +98,42 @@ impl Fleet {
     }
 
     /// What should have come along to an allocation and is not on its disk.
-    fn lacks(&self, id: AllocId, has: Option<&BTreeSet<AllocId>>) -> BTreeSet<AllocId> {
-        // One that servers gave up may have gone on after it was asked for its disk.
-        let from = self
-            .comes_from(id)
-            .filter(|(_, known)| !was_given_up(known));
-        let left = from.and_then(|(previous, _)| self.servers.disk_left_by(previous));
+    fn lacks(&self, node: &Sim, id: AllocId) -> BTreeSet<AllocId> {
+        let disks = &node.world.dirs.disks;
+        let from = self.got_from(id).filter(|from| {
+            let is_here = self.servers.alloc(*from).map(|it| it.node) == Some(node.world.node_id);
+            // What was on this node may have been removed since.
+            !is_here || disks.get(from).is_some_and(|left| left.contains(from))
+        });
+        let left = from.and_then(|from| self.servers.disk_left_by(from));
+        let has = disks.get(&id);
         let left = left.into_iter().flatten();
         let lacks = left.filter(|one| has.is_none_or(|has| !has.contains(one)));
         lacks.copied().collect()
     }
 
+    /// The last one before an allocation that had their disk.
+    fn got_from(&self, id: AllocId) -> Option<AllocId> {
+        let mut from = id;
+        for _ in 0..MAX_LINKS {
+            from = self.servers.alloc(from)?.states().next()?.previous?;
+            // One that servers gave up may have gone on after it was asked for its disk.
+            let known = self.servers.alloc(from);
+            known.filter(|known| !was_given_up(known))?;
+            if self.servers.disk_left_by(from).is_some() {
+                return Some(from);
+            }
+        }
+        None
+    }
+
     /// How many of the copies that live have what another node's disk had.
     pub fn disks_that_came_along(&self) -> usize {
         let came = |(node, alloc): &(&Sim, &AllocRunner)| {
-            let from = self.comes_from(alloc.record().id);
-            let has = node.world.dirs.disks.get(&alloc.record().id);
-            from.is_some_and(|(previous, _)| has.is_some_and(|has| has.contains(&previous)))
+            let id = alloc.record().id;
+            let from = self.got_from(id).filter(|_| self.comes_from(id).is_some());
+            let has = node.world.dirs.disks.get(&id);
+            from.is_some_and(|from| has.is_some_and(|has| has.contains(&from)))
         };
         self.live_migrating().filter(came).count()
     }
@@ -121,6 +144,19 @@ impl Fleet {
         let mut disks = views.flat_map(|view: View<'_>| view.disks().values());
         disks.any(|disk| disk.elsewhere.is_some())
     }
+}
+
+/// What a node says of those that ended before they got their disks: from where they were to get them.
+pub(super) fn awaited(node: &Sim) -> Vec<(AllocId, RemotePrevious)> {
+    let Some(view) = node.view() else {
+        return Vec::new();
+    };
+    let of_servers = view.disks().iter().filter_map(|(slot, disk)| {
+        let alloc = view.alloc(slot.alloc?)?.record();
+        let awaited = disk.elsewhere_of(alloc.id).filter(|_| alloc.finished)?;
+        Some((alloc.id, awaited.clone()))
+    });
+    of_servers.collect()
 }
 
 fn migrates(alloc: &AllocRunner) -> bool {

@@ -118,6 +118,10 @@ impl Fleet {
         let done = what(node);
         self.servers = node.world.servers.take().unwrap_or_default();
         self.servers.node_has_disks(&node.world.dirs.disks);
+        if self.servers.moves_disks() {
+            let awaited = disks::awaited(node);
+            self.servers.node_awaited(node.world.node_id, &awaited);
+        }
         self.hand_on();
         self.enqueue(index);
         Some(done)

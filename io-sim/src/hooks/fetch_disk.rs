@@ -15,12 +15,11 @@ impl Simulated for FetchDisk {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        let remote = match self.previous.of_servers {
-            true => world.node_gives(&self.previous, of.alloc, &of.entity)?,
-            false => world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?,
-        };
+        if self.previous.of_servers {
+            return world.node_gives(&self.previous, of.alloc, &of.entity);
+        }
         Ok(HookOutput {
-            remote,
+            remote: world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?,
             ..HookOutput::default()
         })
     }

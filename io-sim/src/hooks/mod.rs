@@ -28,7 +28,8 @@ use serde::Serialize;
 use crate::check::{Checker, Verdict};
 use crate::faults::Fault;
 use crate::inbox::Source;
-use crate::world::{Later, World};
+use crate::later::Later;
+use crate::world::World;
 
 /// Work that was asked for.
 #[derive(Clone, Debug, Serialize)]

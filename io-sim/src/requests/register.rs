@@ -88,6 +88,8 @@ pub enum Change {
     Count(i64),
     /// How important it is.
     Priority(i64),
+    /// What the first task is told of itself: it is replaced.
+    Meta(u64),
 }
 
 impl Change {
@@ -103,6 +105,9 @@ impl Change {
             (Change::Env(value), Some(task)) => {
                 task.env.insert("V".to_owned(), value.to_string());
             }
+            (Change::Meta(value), Some(task)) => {
+                task.meta.insert("m".to_owned(), value.to_string());
+            }
             (Change::KillTimeout(span), Some(task)) => {
                 task.kill_timeout = Some(span);
                 for template in &mut task.templates {
@@ -117,7 +122,8 @@ impl Change {
                 }
             }
             (Change::Count(count), _) => group.count = Some(count),
-            (Change::Priority(_), _) | (Change::Env(_) | Change::KillTimeout(_), None) => {}
+            (Change::Priority(_), _)
+            | (Change::Env(_) | Change::Meta(_) | Change::KillTimeout(_), None) => {}
         }
     }
 }

@@ -19,6 +19,9 @@ pub struct ScaleJob {
     pub count: Option<i64>,
     /// Whether it is a group that the job does not have.
     pub elsewhere: bool,
+    /// Whether whoever asks names the index that the job is shown with, or an older one; none if neither.
+    #[serde(default)]
+    pub expects: Option<bool>,
 }
 
 impl ActKind for ScaleJob {
@@ -30,6 +33,15 @@ impl ActKind for ScaleJob {
         let job = jobs.get(self.job.as_str());
         let group = job.and_then(|job| job.task_groups.first());
         let name = group.map_or("g", |group| &group.name);
+        let shown = (sim.view()).and_then(|view| view.job(&sim.key_of(&self.job)));
+        let shown = shown.map_or(0, |shown| shown.job.job_modify_index);
+        let expect = |right| {
+            if right {
+                shown
+            } else {
+                shown.saturating_sub(1)
+            }
+        };
         sim.ask(requests::ScaleJob {
             job: sim.key_of(&self.job),
             group: if self.elsewhere { "nowhere" } else { name }.into(),
@@ -37,7 +49,7 @@ impl ActKind for ScaleJob {
             message: "scaled".into(),
             error: false,
             meta: Value::Null,
-            expect_index: None,
+            expect_index: self.expects.map(expect),
         });
         Ok(())
     }

@@ -28,7 +28,7 @@ impl ActKind for ClusterRegister {
         if let Some(change) = self.change {
             change.make(job);
         }
-        let in_place = !matches!(self.change, Some(Change::Env(_)));
+        let in_place = !matches!(self.change, Some(Change::Env(_) | Change::Meta(_)));
         let job = job.clone();
         sim.at_servers(|servers| servers.register(&job, in_place));
         Ok(())

@@ -14,8 +14,9 @@ use drover_core::time::Span;
 use super::{Caller, Flaws, NAMES, Servers, error};
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::point::Point;
-use crate::world::{Later, World};
+use crate::world::World;
 
 /// Within which time calls are answered that nobody holds back.
 const TIMEOUT: Span = Span::secs(30);

@@ -25,6 +25,7 @@ use drover_core::cluster::{
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::drain::Eligibility;
+use drover_core::model::remote::RemotePrevious;
 use drover_core::op::Op;
 use drover_core::time::Span;
 
@@ -190,6 +191,8 @@ pub struct Servers {
     migrates: bool,
     /// What lies on the disks of nodes that can be reached: tasks of which allocations wrote it.
     disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
+    /// From where those that ended before they got their disks were to get them, as their nodes know.
+    awaited: BTreeMap<AllocId, RemotePrevious>,
 }
 
 impl Servers {
@@ -232,10 +235,32 @@ impl Servers {
         }
     }
 
+    /// Whether a job ever had a disk that migrates.
+    pub(crate) fn moves_disks(&self) -> bool {
+        self.migrates
+    }
+
+    /// On a node these ended before they got their disks, and were to get them from those.
+    pub(crate) fn node_awaited(&mut self, node: NodeId, awaited: &[(AllocId, RemotePrevious)]) {
+        let of_node = |id: &AllocId| self.allocs.get(id).is_some_and(|it| it.node == node);
+        self.awaited.retain(|id, _| !of_node(id));
+        self.awaited.extend(awaited.iter().cloned());
+    }
+
     /// What an allocation left, if its node can be asked for it.
     pub(crate) fn disk_of(&self, id: AllocId) -> Option<&BTreeSet<AllocId>> {
-        let node = self.nodes.get(&self.allocs.get(&id)?.node)?;
-        self.disks.get(&id).filter(|_| node.status.beats())
+        self.disks.get(&id).filter(|_| self.can_be_asked(id))
+    }
+
+    /// From where an allocation was to get its disk, if it did not and its node can be asked for it.
+    pub(crate) fn disk_lies_with(&self, id: AllocId) -> Option<&RemotePrevious> {
+        self.awaited.get(&id).filter(|_| self.can_be_asked(id))
+    }
+
+    fn can_be_asked(&self, id: AllocId) -> bool {
+        let node = self.allocs.get(&id).map(|it| it.node);
+        let node = node.and_then(|node| self.nodes.get(&node));
+        node.is_some_and(|node| node.status.beats())
     }
 
     /// What an allocation had on its disk when that was seen last.

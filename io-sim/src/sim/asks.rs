@@ -15,9 +15,9 @@ use drover_core::time::Span;
 
 use super::Sim;
 use crate::inbox::Source;
+use crate::later::Later;
 use crate::machine::DRIVER;
 use crate::servers::Servers;
-use crate::world::Later;
 
 impl Sim {
     /// Asks something.
@@ -46,7 +46,7 @@ impl Sim {
     }
 
     /// Makes a job of a parameterized one. What it brings is made of the number; every third has
-    /// a token that others have too.
+    /// a token that others have too, and every second a priority of its own.
     pub fn dispatch(&mut self, job: &str, nth: u32) -> RequestId {
         let token = if nth % 3 == 1 { "again" } else { "" };
         let dispatch = Dispatch {
@@ -54,6 +54,7 @@ impl Sim {
             meta: [("who".to_owned(), nth.to_string())].into(),
             token: token.to_owned(),
             tag: nth,
+            priority: [None, Some(30), None, Some(70)][nth as usize % 4],
             ..Dispatch::default()
         };
         self.ask(DispatchJob {

@@ -7,8 +7,8 @@ use drover_core::time::Span;
 use super::Sim;
 use crate::engine;
 use crate::faults::Fault;
+use crate::later::Later;
 use crate::point::Point;
-use crate::world::Later;
 
 impl Sim {
     /// Lets trouble come that can come after any step.

@@ -221,7 +221,7 @@ pub struct PeriodicForceArgs {
 pub struct MoveArgs {
     /// The job's id or the beginning of it
     pub job: String,
-    /// The other node's agent: `http://HOST:PORT`
+    /// The other node's agent: `http://HOST:PORT` or `https://HOST:PORT`
     #[arg(long, value_name = "ADDRESS")]
     pub to: String,
     /// The token to show to the other node [env: DROVER_TO_TOKEN]

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AuditDto {
-    /// `process`, `container`, `cgroup`, `network`, `mount`, `directory` or `socket`.
+    /// `process`, `container`, `image`, `cgroup`, `network`, `mount`, `directory` or `socket`.
     pub kind: String,
-    /// A process's number, a group's or a container's name, a path.
+    /// A process's number, a group's or a container's name, an image's id or tag, a path.
     pub name: String,
-    /// What a process calls itself, or of which image a container is.
+    /// What a process calls itself, of which image a container is, or what an image is called.
     pub program: String,
     /// `agent`, `alloc`, `task`, `plugin`, `another agent`, `unknown` or `leaked`.
     pub owner: String,

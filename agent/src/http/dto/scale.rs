@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drover_core::agent::View;
 use drover_core::fnv::fnv1a;
+use drover_core::ids::{EvalId, uuid_of_version};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
@@ -180,6 +181,5 @@ pub(in crate::http) fn policy_id(job: &Job, group: &TaskGroup) -> String {
     let high = fnv1a(name.as_bytes());
     let low = fnv1a(format!("policy\0{name}").as_bytes());
     let bits = (u128::from(high) << 64) | u128::from(low);
-    let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x8 << 76) | (0x2 << 62);
-    drover_core::ids::EvalId(bits).to_string()
+    EvalId(uuid_of_version(8, bits)).to_string()
 }

@@ -41,7 +41,8 @@ impl Secure {
             let mut first = [0];
             match stream.peek(&mut first).await {
                 Ok(1) if first[0] != HANDSHAKE => {
-                    let words = "this agent speaks https here, and not http";
+                    let words =
+                        "this agent speaks https here, and not http: use https:// in its address";
                     send_status(stream, "400 Bad Request", "", words);
                     linger(stream).await;
                     None

@@ -125,7 +125,7 @@ async fn client_without_tls_is_told_so() {
     let answer = rest(stream).await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(
-        answer.ends_with("this agent speaks https here, and not http"),
+        answer.ends_with("this agent speaks https here, and not http: use https:// in its address"),
         "{answer}"
     );
 }

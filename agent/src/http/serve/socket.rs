@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use drover_io_real::connect::keep_alive;
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, open, renameat, unlinkat};
-use rustix::net::sockopt;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-/// How long a connection is silent before the kernel asks whether its client still exists, and how
-/// often it asks.
-const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 3);
+/// How long a connection is silent before the kernel asks whether its client still exists.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Over what a request came. The default is what is trusted with nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +46,7 @@ impl Socket {
         };
         // Log lines shall not wait for more of them.
         let _ = stream.set_nodelay(true);
-        let (idle, interval, count) = KEEP_ALIVE;
-        let _ = sockopt::set_socket_keepalive(stream, true);
-        let _ = sockopt::set_tcp_keepidle(stream, idle);
-        let _ = sockopt::set_tcp_keepintvl(stream, interval);
-        let _ = sockopt::set_tcp_keepcnt(stream, count);
+        keep_alive(stream, SILENCE);
     }
 
     pub(super) async fn readable(&self) -> io::Result<()> {

@@ -7,7 +7,7 @@
 //! nothing is run again that ended.
 //!
 //! A group's sticky disk moves to the allocation that replaces the one that has it, if both are on this node. If that
-//! one is on another node, its end is awaited, and its disk fetched if it migrates ([`crate::alloc::remote`]).
+//! one is on another node, its end is awaited, and its disk fetched if it migrates (`disks.rs` beside this file).
 //!
 //! Their jobs are kept by allocation ([`crate::store::Key::Placed`]), with the version that each one runs: servers
 //! have the job, its versions and its history, and a job of the same name may be one of this node's own. What could
@@ -26,14 +26,11 @@ use crate::cx::Cx;
 use crate::ids::{AllocId, Slot};
 use crate::model::alloc::{ClientStatus, DeploymentHealth};
 use crate::model::device::AssignedDevices;
-use crate::model::group::TaskGroup;
 use crate::model::job::Job;
-use crate::model::remote::RemotePrevious;
 use crate::model::secret::Secret;
 use crate::model::value::Value;
 use crate::scheduler::network;
 use crate::server::{News, Server};
-use crate::store::disk::Disk;
 use crate::store::record::AllocRecord;
 use crate::store::server::PlacedRecord;
 use crate::store::{Key, Record, Saved};
@@ -54,6 +51,7 @@ impl Agent {
         let mut all = news.placed;
         // What is replaced comes before its replacement, which gets what that has or was to get.
         all.sort_by_key(|placed| placed.create_time);
+        in_order(&mut all);
         for placed in all {
             // What comes while the agent ends is for the next one.
             if self.shutdown.is_none() {
@@ -82,15 +80,26 @@ impl Agent {
             // Servers know no allocation of this node's own.
             Some(_) => self.shared.counters.stale += 1,
             // It ended, here or before: it is not run again.
-            None if placed.client_status.is_terminal() || self.servers_know_end(placed.id) => {}
-            None => {
-                if let Err(why) = self.make_placed(now, placed, token)
-                    && let Some(server) = &mut self.server
-                {
-                    let mut cx = cx(&self.config, &mut self.shared, now);
-                    server.refuse(&mut cx, placed.id, why);
+            None if self.servers_know_end(placed.id) => {}
+            None if placed.client_status.is_terminal() => {
+                // What servers gave up before it came never ran.
+                if placed.client_status == ClientStatus::Lost {
+                    self.pass_over(placed, token);
                 }
             }
+            None => {
+                if let Err(why) = self.make_placed(now, placed, token) {
+                    self.pass_over(placed, token);
+                    self.refuse_placed(now, placed.id, why);
+                }
+            }
+        }
+    }
+
+    fn refuse_placed(&mut self, now: Now, id: AllocId, why: String) {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        if let Some(server) = &mut self.server {
+            server.refuse(&mut cx, id, why);
         }
     }
 
@@ -176,50 +185,6 @@ impl Agent {
             server.stops_after(placed.id, silence);
         }
         Ok(())
-    }
-
-    /// The disk of an allocation that servers placed, if there is something to remember of it: it gets that of the one
-    /// that it replaces, if its group wants that. Where that one is on another node, at least its end is awaited.
-    fn disk_of_placed(
-        &self,
-        placed: &PlacedAlloc,
-        group: &TaskGroup,
-        token: Option<&Secret>,
-    ) -> Option<Disk> {
-        let of_servers = |id: AllocId| {
-            let alloc = self.allocs.get(&id).map(|alloc| alloc.record());
-            alloc.filter(|alloc| alloc.of_servers && !alloc.destroying)
-        };
-        let id = placed.previous?;
-        let disk = match of_servers(id) {
-            Some(previous) => self.disk_left_by(previous),
-            // It is of this node, which has it no more.
-            None if self.allocs.contains_key(&id) || self.servers_know_end(id) => return None,
-            None => {
-                let mut disk = Disk::default();
-                disk.replace_elsewhere(RemotePrevious {
-                    alloc: id,
-                    token: token.cloned().unwrap_or_default(),
-                    of_servers: true,
-                    ..RemotePrevious::default()
-                });
-                disk
-            }
-        };
-        let settings = group.ephemeral_disk.unwrap_or_default();
-        disk.placed(placed.id, settings, |id| of_servers(id).is_some())
-    }
-
-    /// What an allocation of servers has of its disk, or was to get: also what it still awaits of another node.
-    fn disk_left_by(&self, previous: &AllocRecord) -> Disk {
-        let known = self.shared.disks.get(&previous.slot());
-        let sources = known.map(|disk| disk.sources_of(previous.id).to_vec());
-        Disk {
-            holder: Some(previous.id),
-            sources: sources.unwrap_or_default(),
-            elsewhere: known.and_then(|disk| disk.elsewhere.clone()),
-            ..Disk::default()
-        }
     }
 
     /// The devices, with the plugins that have them here.
@@ -476,6 +441,29 @@ impl Agent {
         }
         server
     }
+}
+
+/// Puts what is replaced before its replacement, as far as both are among these; the clocks of servers may differ.
+fn in_order(all: &mut Vec<Arc<PlacedAlloc>>) {
+    let mut later: BTreeSet<AllocId> = all.iter().map(|placed| placed.id).collect();
+    let mut sorted = Vec::with_capacity(all.len());
+    loop {
+        let comes = |placed: &mut Arc<PlacedAlloc>| {
+            let is_first = placed.previous.is_none_or(|id| !later.contains(&id));
+            if is_first {
+                later.remove(&placed.id);
+            }
+            is_first
+        };
+        let before = sorted.len();
+        sorted.extend(all.extract_if(.., comes));
+        if sorted.len() == before {
+            break;
+        }
+    }
+    // Those that are left replace each other in a circle.
+    sorted.append(all);
+    *all = sorted;
 }
 
 /// The job that an allocation is to run.

@@ -2,6 +2,7 @@
 //! What is asked of them and when is decided in [`crate::server`].
 
 mod allocs;
+mod disks;
 mod node;
 mod own_jobs;
 mod services;

@@ -13,7 +13,7 @@ impl Agent {
     /// Why a request is the servers' to take, if it is.
     pub(in crate::agent) fn left_to_servers(&self, what: &dyn OperatorRequest) -> Option<Refusal> {
         let cluster = self.config.cluster.as_ref()?;
-        if !cluster.only_jobs_of_servers || !what.adds_work(self.view()) {
+        if !cluster.only_jobs_of_servers || !what.new_work().is_some(self.view()) {
             return None;
         }
         Some(Refusal::Forbidden(

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, OperatorRequest, Subject, conflict};
-use crate::agent::{Agent, View};
+use super::{Asked, NewWork, OperatorRequest, Subject, conflict};
+use crate::agent::Agent;
 use crate::effect::{Refusal, Reply};
 use crate::ids::JobKey;
 use crate::model::dispatch::{self, Dispatch, child_id};
@@ -49,8 +49,8 @@ impl OperatorRequest for DispatchJob {
     }
 
     /// Its job is here, for others to dispatch it.
-    fn adds_work(&self, _: View<'_>) -> bool {
-        false
+    fn new_work(&self) -> NewWork<'_> {
+        NewWork::None
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {

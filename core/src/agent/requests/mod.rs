@@ -95,7 +95,7 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, View, cx};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
-use crate::ids::{AllocId, DeploymentId, JobKey, RequestId};
+use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, RequestId};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::VariableKey;
 use crate::time::Now;
@@ -114,10 +114,12 @@ pub trait OperatorRequest {
         false
     }
 
-    /// Whether it brings work that nothing here asked for until now. A node of a cluster leaves that to its servers.
-    fn adds_work(&self, view: View<'_>) -> bool {
-        let _ = view;
-        self.registers()
+    /// Which work it brings that nothing here asked for until now. A node of a cluster leaves that to its servers.
+    fn new_work(&self) -> NewWork<'_> {
+        match self.registers() {
+            true => NewWork::Job,
+            false => NewWork::None,
+        }
     }
 
     /// Checks it, does it, and answers. None if the answer follows.
@@ -127,6 +129,33 @@ pub trait OperatorRequest {
     fn handle_collected(&self, asked: &mut Asked<'_>, job: &JobKey) -> Reply {
         let _ = (asked, job);
         conflict("the allocation is terminal, and its directory was garbage-collected")
+    }
+}
+
+/// Work that nothing asked for until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewWork<'a> {
+    /// None.
+    None,
+    /// A job, or a version of one.
+    Job,
+    /// So many copies of a group, as far as it has fewer. What is no job or group here is refused as such.
+    Copies(&'a JobKey, &'a GroupName, i64),
+}
+
+impl NewWork<'_> {
+    /// Whether there is any.
+    pub fn is_some(self, view: View<'_>) -> bool {
+        match self {
+            NewWork::None => false,
+            NewWork::Job => true,
+            NewWork::Copies(job, group, count) => {
+                let group = view
+                    .job(job)
+                    .and_then(|known| known.job.group(group.as_str()));
+                group.is_some_and(|group| count > group.wanted())
+            }
+        }
     }
 }
 

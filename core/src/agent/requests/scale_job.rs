@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, OperatorRequest, Subject, unknown_job};
-use crate::agent::View;
+use super::{Asked, NewWork, OperatorRequest, Subject, unknown_job};
 use crate::effect::{Refusal, Reply};
 use crate::ids::{GroupName, JobKey};
 use crate::model::eval::Deployment;
-use crate::model::group::TaskGroup;
 use crate::model::job::JobType;
 use crate::model::scaling::ScalingEvent;
 use crate::model::value::Value;
@@ -47,12 +45,11 @@ impl OperatorRequest for ScaleJob {
         true
     }
 
-    fn adds_work(&self, view: View<'_>) -> bool {
-        let known = view.job(&self.job);
-        let group = known.and_then(|known| known.job.group(self.group.as_str()));
-        let previous = group.map(TaskGroup::wanted);
-        // What is no job or group here is refused as such.
-        (previous.zip(self.count)).is_some_and(|(previous, count)| count > previous)
+    fn new_work(&self) -> NewWork<'_> {
+        match self.count {
+            Some(count) => NewWork::Copies(&self.job, &self.group, count),
+            None => NewWork::None,
+        }
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {

@@ -54,6 +54,10 @@ impl AllocHook for FetchDisk {
             return HookOutcome::Over(result.map(|_| ()));
         }
         match result {
+            Ok(HookOutput {
+                lies_with: Some(further),
+                ..
+            }) if remote::asks_further(alloc, cx, &further) => return HookOutcome::FromStart,
             Ok(output) if output.remote == Some(Remote::Unknown) => {
                 let why = match output.message.as_str() {
                     "" => "its node does not offer it",

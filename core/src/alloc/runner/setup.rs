@@ -97,9 +97,14 @@ impl AllocRunner {
             return false;
         };
         match hook.answered(self, &mut setup.asking, cx, result) {
-            HookOutcome::Over(result) => setup.pipeline.answer(op, result),
-            HookOutcome::Again => setup.pipeline.again(op),
-        };
+            HookOutcome::Over(result) => drop(setup.pipeline.answer(op, result)),
+            HookOutcome::Again => drop(setup.pipeline.again(op)),
+            HookOutcome::FromStart => {
+                // Others may hold what it waits for now.
+                self.granted = false;
+                setup = Setup::default();
+            }
+        }
         self.phase = Phase::Prerun(setup);
         true
     }

@@ -71,7 +71,7 @@ impl World {
         reference: &str,
         wanted: &str,
     ) -> Result<Option<String>, Failure> {
-        let image = self.images.used_by(launch).ok_or_else(|| {
+        let image = self.images.uses.used_by(launch).ok_or_else(|| {
             Failure::recoverable("which image a container of it has is not known yet")
         })?;
         let found = engine.docker().inspect_image(&image);

@@ -1,7 +1,6 @@
 //! A container is signalled, ends, and is removed.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bollard::query_parameters::WaitContainerOptions;
@@ -10,10 +9,12 @@ use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
 use futures::StreamExt;
+use tokio::runtime::Handle;
 
 use super::engine::Engine;
 use super::records::Record;
 use super::trouble::Trouble;
+use super::users::Use;
 use super::{World, exit};
 use crate::driver::signal;
 
@@ -229,13 +230,6 @@ impl World {
 
     /// Removes what nobody knows of whom there is a record, and images that nobody uses.
     async fn sweep(self: Arc<Self>) {
-        if !self.swept.swap(true, Ordering::Relaxed) {
-            let records = self.records.clone();
-            let images = self.blocking(move || records.images()).await;
-            for image in images.unwrap_or_default() {
-                self.clone().collect_image(image);
-            }
-        }
         // Also where no task starts that would wait for it.
         if let Ok(engine) = self.engine()
             && let Err(failure) = self.images.loads.settle(&engine, &self.records).await
@@ -260,14 +254,31 @@ impl World {
                 }
             }
         }
+        // Those of containers that were just removed, too.
+        self.sweep_images().await;
+    }
+
+    /// Thinks of all images that were brought, and that nobody uses or has thought of.
+    async fn sweep_images(self: &Arc<Self>) {
+        if let Ok(engine) = self.engine()
+            && let Err(trouble) = self.images.pulls.settle(&engine, &self.records).await
+        {
+            tracing::warn!(%trouble, "cannot see what downloads brought; the next engine is asked");
+        }
+        let records = self.records.clone();
+        let images = self.blocking(move || records.images()).await;
+        let is_left = |image: &String| self.images.uses.of(image) == Use::None;
+        for image in images.unwrap_or_default().into_iter().filter(is_left) {
+            self.collect_image(image);
+        }
     }
 
     /// Forgets a launch that is over.
     pub(super) async fn forget(self: &Arc<Self>, launch: LaunchId) {
         self.held.forget(launch);
         self.containers.remove(launch);
-        if let Some(image) = self.images.released(launch) {
-            self.clone().collect_image(image);
+        if let Some(image) = self.images.uses.released(launch) {
+            self.collect_image(image);
         }
         let records = self.records.clone();
         if let Err(failure) = self.blocking(move || records.remove(launch)).await {
@@ -277,15 +288,22 @@ impl World {
     }
 
     /// Removes an image later, unless it is used again.
-    pub(super) fn collect_image(self: Arc<Self>, image: String) {
+    pub(super) fn collect_image(self: &Arc<Self>, image: String) {
+        // At the end of a runtime there is nobody who could.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         if !self.settings.collect_images {
             return;
         }
-        tokio::spawn(async move {
-            let (engine, delay) = (|| self.engine().ok(), self.settings.image_delay);
-            self.images
-                .collect(engine, &self.records, &image, delay)
-                .await;
+        let world = self.clone();
+        // From now on, so that nobody takes it for forgotten.
+        let turn = self.images.uses.wait(&image);
+        runtime.spawn(async move {
+            let (engine, delay) = (|| world.engine().ok(), world.settings.image_delay);
+            let image = (image.as_str(), turn);
+            let (images, records) = (&world.images, &world.records);
+            images.collect(engine, records, image, delay).await;
         });
     }
 }

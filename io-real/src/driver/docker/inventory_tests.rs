@@ -28,12 +28,14 @@ fn inventory(socket: PathBuf, records: &Records) -> Inventory {
         socket,
         records: records.clone(),
         keeps_ended: false,
+        keeps_images: false,
+        images: None,
         limit: LIMIT,
     }
 }
 
 /// What is found of an engine that lists this.
-async fn found(listed: Value) -> FoundContainers {
+async fn found(listed: Value) -> Found {
     let (records, _dir) = records();
     let (_engine, place) = fake::engine(move |_| (200, listed.to_string())).await;
     let inventory = inventory(place.path().join("sock"), &records);

@@ -5,11 +5,13 @@
 //! image that its reference meant right after loading, by its id. What an archive makes a new tag mean is remembered:
 //! only tasks that load one take its word for what a tag means.
 //!
-//! What is noted is also written down, so that the next agent puts back what a killed one did not.
+//! What is noted is also written down, so that the next agent puts back what a killed one did not. Which images an
+//! archive brings is written down before the engine has its end ([`bringing`]), so that they can be removed.
 //!
 //! While an archive is loaded, tags may mean anything. Whoever asks for one waits if it is not what it was before, and
 //! only then: an archive that takes long is a matter of its own task.
 
+mod bringing;
 mod images;
 mod measure;
 mod mentions;
@@ -25,16 +27,19 @@ use bollard::query_parameters::{ImportImageOptions, TagImageOptionsBuilder};
 use bytes::Bytes;
 use drover_core::op::Failure;
 use futures::{Stream, StreamExt};
-use tokio::sync::{Mutex, OnceCell, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::images::{Images, inspect, is_content};
-pub(super) use self::images::{Present, familiar};
+use self::bringing::Bringing;
+use self::images::Images;
+pub(super) use self::images::{Present, all_images, familiar, inspect, is_content};
 pub(super) use self::measure::Limit;
 use self::measure::Part;
 use super::engine::{Engine, SOON};
+use super::image::Found;
 use super::records::Records;
 use super::trouble::Trouble;
+use super::users::Uses;
 
 /// How many pieces of an archive wait for the engine.
 const PIECES: usize = 4;
@@ -63,6 +68,11 @@ pub(super) struct Loads {
 }
 
 impl Loads {
+    /// Waits until no archive is being loaded; none is until this is dropped.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        self.turn.clone().lock_owned().await
+    }
+
     /// The image that a reference means.
     ///
     /// # Errors
@@ -123,7 +133,7 @@ impl Loads {
                 tags,
             };
             match put_back(engine, records, &before, &BTreeSet::new()).await {
-                Ok(()) => forget_noted(records),
+                Ok(_) => forget_noted(records),
                 Err(trouble @ Trouble::Silent(_)) => return Err(trouble.failure("load")),
                 Err(trouble) => {
                     tracing::error!(%trouble, "cannot see which tags an archive took");
@@ -134,30 +144,32 @@ impl Loads {
         settled.await.copied()
     }
 
-    /// Gives the engine an archive with images. The id of the wanted one.
+    /// Gives the engine an archive with images. The wanted one.
     ///
     /// # Errors
     /// It is no archive, it becomes too large, it has no such image, or it takes too long.
     pub(super) async fn load(
         self: &Arc<Self>,
         engine: &Engine,
-        records: &Records,
+        (records, uses): (&Records, &Arc<Uses>),
         reference: &str,
         (archive, most): (File, Limit),
         limit: Duration,
-    ) -> Result<String, Failure> {
+    ) -> Result<Found, Failure> {
         let until = Instant::now() + limit;
         let late = |_| Trouble::Failed("it took too long (image_pull_timeout)".to_owned());
         let failed = |trouble: Trouble| trouble.failure("load");
-        let turn = timeout_at(until, self.turn.clone().lock_owned()).await;
+        let turn = timeout_at(until, self.turn()).await;
         let turn = turn.map_err(late).map_err(failed)?;
         // Dropped when nobody waits any more. Tags are put back all the same.
         let (_wanted, is_wanted) = watch::channel(());
         let (tell, told) = oneshot::channel();
         let (loads, engine, records) = (self.clone(), engine.clone(), records.clone());
-        let reference = reference.to_owned();
+        let (reference, uses) = (reference.to_owned(), uses.clone());
         tokio::spawn(async move {
-            let source = Source::new(archive, most, is_wanted);
+            let before = loads.before.subscribe();
+            let bringing = Bringing::new(&engine, &records, uses, before);
+            let source = Source::new(archive, most, is_wanted, bringing);
             let loaded = loads.bring(&engine, &records, &reference, source).await;
             drop(turn);
             // Nobody may wait any more.
@@ -176,15 +188,16 @@ impl Loads {
         records: &Records,
         reference: &str,
         source: Source,
-    ) -> Result<String, Failure> {
+    ) -> Result<Found, Failure> {
         // What is fetched while the others are listed counts, too.
         self.before.send_replace(Some(Arc::default()));
+        let bringing = source.bringing.clone();
         let id = match self.note(engine, records).await {
             Ok(()) => self.hand_over(engine, records, reference, source).await,
             Err(failure) => Err(failure),
         };
         self.before.send_replace(None);
-        id
+        Ok(Found::of(id?, bringing.held()))
     }
 
     /// Notes what is there before an archive is.
@@ -218,6 +231,7 @@ impl Loads {
         source: Source,
     ) -> Result<String, Failure> {
         let mut named = BTreeSet::new();
+        let bringing = source.bringing.clone();
         let fed = feed(engine, source, &mut named).await;
         let id = match &fed {
             Ok(()) => inspect(engine, reference).await.map(|image| image.id),
@@ -233,7 +247,8 @@ impl Loads {
         let mut pause = PAUSES.0;
         loop {
             match put_back(engine, records, &self.noted(), &named).await {
-                Ok(()) => {
+                Ok(after) => {
+                    bringing.came(&after, &named);
                     forget_noted(records);
                     break;
                 }
@@ -262,6 +277,7 @@ struct Source {
     archive: File,
     most: Limit,
     is_wanted: watch::Receiver<()>,
+    bringing: Arc<Bringing>,
     /// Whether all of it was read.
     is_read: Arc<AtomicBool>,
     /// Why the engine does not get all of it, if it does not.
@@ -269,11 +285,17 @@ struct Source {
 }
 
 impl Source {
-    fn new(archive: File, most: Limit, is_wanted: watch::Receiver<()>) -> Source {
+    fn new(
+        archive: File,
+        most: Limit,
+        is_wanted: watch::Receiver<()>,
+        bringing: Arc<Bringing>,
+    ) -> Source {
         Source {
             archive,
             most,
             is_wanted,
+            bringing,
             is_read: Arc::default(),
             broke: Arc::default(),
         }
@@ -282,7 +304,10 @@ impl Source {
     fn chunks(self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         let (into, pieces) = mpsc::channel(PIECES);
         let (archive, most) = (self.archive, self.most);
-        tokio::task::spawn_blocking(move || measure::pass_on(archive, &most, &into));
+        let bringing = self.bringing;
+        tokio::task::spawn_blocking(move || {
+            measure::pass_on(archive, &most, &into, |images| bringing.note(images));
+        });
         let rest = (pieces, self.is_read, self.broke);
         futures::stream::unfold(Some(rest), |rest| async move {
             let (mut pieces, is_read, broke) = rest?;
@@ -358,13 +383,14 @@ async fn feed_all(
 }
 
 /// Gives the tags that an archive took back to the images that had them, and remembers those that it gave. `named` are
-/// the tags that the engine says it gave. If it names none, those count whose image is new, and was not fetched.
+/// the tags that the engine says it gave. If it names none, those count whose image is new, and was not fetched. What
+/// is there after the archive.
 async fn put_back(
     engine: &Engine,
     records: &Records,
     before: &Images,
     named: &BTreeSet<String>,
-) -> Result<(), Trouble> {
+) -> Result<Images, Trouble> {
     let after = Images::of(engine).await?;
     for (tag, now) in &after.tags {
         let had = before.tags.get(tag);
@@ -390,7 +416,7 @@ async fn put_back(
     if let Err(error) = forget_gone(records, &after) {
         tracing::warn!(%error, "cannot forget tags that archives gave");
     }
-    Ok(())
+    Ok(after)
 }
 
 /// Gives a tag back to the image that had it. False if that cannot be done.

@@ -14,6 +14,7 @@
 
 mod arrival;
 mod bounded;
+mod brought;
 mod containers;
 mod cores;
 mod create;
@@ -43,9 +44,11 @@ mod pins;
 mod processes;
 mod progress;
 mod proof;
+mod pull;
 mod records;
 mod recover;
 mod room;
+mod said;
 mod sessions;
 mod settings;
 mod sink;
@@ -54,6 +57,7 @@ mod starting;
 mod taken;
 mod trouble;
 mod usage;
+mod users;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,9 +79,10 @@ use tokio::sync::{Notify, watch};
 pub use self::credentials::CredentialSource;
 pub use self::devices::admit_devices;
 pub use self::engine::socket_path;
-pub use self::inventory::{FoundContainer, FoundContainers, Inventory};
+pub use self::inventory::{Fate, Found, FoundContainer, FoundImage, Inventory};
 pub use self::pins::Pins;
 pub use self::records::Records;
+pub use self::said::{SaidLines, SaidOutput, read_frames, read_lines, read_output};
 pub use self::settings::DockerSettings;
 
 use self::containers::Containers;
@@ -126,13 +131,11 @@ struct World {
     held: Held,
     starts: Arc<Starts>,
     containers: Containers,
-    images: Images,
+    images: Arc<Images>,
     /// Of whom there is a record, and nobody knows.
     orphans: Mutex<BTreeSet<LaunchId>>,
     /// Whether somebody looks for the engine.
     kept: AtomicBool,
-    /// Whether images of earlier agents were thought of.
-    swept: AtomicBool,
     gate: Gate,
 }
 
@@ -166,14 +169,20 @@ impl Docker {
             held: Held::default(),
             starts: Arc::default(),
             containers: Containers::default(),
-            images: Images::default(),
+            images: Arc::default(),
             orphans: Mutex::default(),
             kept: AtomicBool::new(false),
-            swept: AtomicBool::new(false),
             gate: Gate::default(),
         };
+        let world = Arc::new(world);
+        let weak = Arc::downgrade(&world);
+        world.images.uses.on_freed(move |image| {
+            if let Some(world) = weak.upgrade() {
+                world.collect_image(image);
+            }
+        });
         Docker {
-            world: Arc::new(world),
+            world,
             keeper: Arc::default(),
         }
     }
@@ -198,7 +207,8 @@ impl Docker {
 
     /// What looks for its containers, for who looks at this host.
     pub fn inventory(&self) -> Inventory {
-        Inventory::new(&self.world.settings, &self.world.records)
+        let world = &self.world;
+        Inventory::new(&world.settings, &world.records, Some(world.images.clone()))
     }
 
     /// Begins to look for the engine, if nobody did.

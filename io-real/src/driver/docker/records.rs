@@ -5,6 +5,8 @@
 //! made of the container brings it along; so also the container's id is remembered as soon as there is one, and until
 //! then its name, which no other has at the same time ([`super::proof`]).
 
+mod images;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -19,14 +21,13 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub(super) use self::images::{Brought, Pulling};
+
 use crate::facts;
 use crate::small_files::SmallFiles;
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 64 << 10;
-
-/// What names of images that were fetched begin with.
-const IMAGE: &str = "image-";
 
 /// What names of tags that archives gave begin with.
 const GIVEN: &str = "tag-";
@@ -192,32 +193,6 @@ impl Records {
         }
     }
 
-    /// Remembers that the agent fetched an image.
-    pub(super) fn add_image(&self, id: &str) -> io::Result<()> {
-        self.0.files.write(&image(id)?, id.as_bytes())
-    }
-
-    /// Whether the agent fetched an image.
-    pub(super) fn has_image(&self, id: &str) -> io::Result<bool> {
-        Ok(self.0.files.read(&image(id)?)?.is_some())
-    }
-
-    /// Forgets an image.
-    pub(super) fn remove_image(&self, id: &str) -> io::Result<()> {
-        self.0.files.remove(&image(id)?)
-    }
-
-    /// The images that the agent fetched.
-    pub(super) fn images(&self) -> io::Result<Vec<String>> {
-        let names = self.0.files.names()?;
-        let digest = |name: &String| Some(format!("sha256:{}", name.strip_prefix(IMAGE)?));
-        Ok(names
-            .iter()
-            .filter(|name| !name.ends_with(".new"))
-            .filter_map(digest)
-            .collect())
-    }
-
     /// Remembers that an archive of a task gave an image this tag.
     pub(super) fn add_given(&self, tag: &str, id: &str) -> io::Result<()> {
         let bytes = rmp_serde::to_vec(&(tag, id)).map_err(io::Error::other)?;
@@ -292,18 +267,6 @@ impl Records {
     }
 }
 
-/// The file of an image.
-fn image(id: &str) -> io::Result<String> {
-    let digest = id.strip_prefix("sha256:").unwrap_or(id);
-    match digest.len() == 64 && digest.chars().all(|it| it.is_ascii_hexdigit()) {
-        true => Ok(format!("{IMAGE}{digest}")),
-        false => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "that is no id of an image",
-        )),
-    }
-}
-
 /// The file of a tag that an archive gave.
 fn given(tag: &str) -> String {
     let digest = Sha256::digest(tag);
@@ -350,10 +313,6 @@ mod tests {
         );
         drop(records.cursor(launch).unwrap());
         let image = format!("sha256:{}", "0f".repeat(32));
-        records.add_image(&image).unwrap();
-        assert!(records.has_image(&image).unwrap() && records.add_image("../x").is_err());
-        assert_eq!(records.images().unwrap(), [image.as_str()]);
-        records.remove_image(&image).unwrap();
         records.add_given("a/b:1", &image).unwrap();
         assert!(records.was_given("a/b:1", &image).unwrap());
         assert!(!records.was_given("a/b:1", "sha256:00").unwrap());

@@ -87,7 +87,7 @@ impl World {
             return Ok((self.never_started(launch, &ours).await?, None));
         }
         if let Some(image) = &found.image {
-            self.images.used(image, launch);
+            self.images.uses.used(image, launch);
         }
         let has_terminal = found
             .config

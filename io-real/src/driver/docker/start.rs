@@ -22,7 +22,7 @@ use super::cores::{self, Cores};
 use super::create::{self, Making};
 use super::engine::Engine;
 use super::files::{self, Dirs, Mounted};
-use super::image::{self, Need};
+use super::image::{self, Found, Need};
 use super::join::Joined;
 use super::logs::Output;
 use super::records::{Ours, Shown};
@@ -196,10 +196,10 @@ impl World {
         let most = self.settings.image_max_size;
         for _ in 0..IMAGE_TRIES {
             let image = self.image(engine, task, launch, asked, config).await?;
-            let taken = self.images.take(engine, &image, launch, most).await;
+            let taken = self.images.take(engine, &image.id, launch, most).await;
             if matches!(taken, Err(Trouble::Refused(_))) {
                 // Nobody will use it.
-                self.clone().collect_image(image);
+                self.collect_image(image.id.clone());
             }
             if let Some(taken) = taken.map_err(|trouble| trouble.failure("the image"))? {
                 return Ok(taken);
@@ -210,7 +210,7 @@ impl World {
         Err(Failure::recoverable(why))
     }
 
-    /// Sees to it that the image is there. Its id.
+    /// Sees to it that the image is there.
     async fn image(
         &self,
         engine: &Engine,
@@ -218,7 +218,7 @@ impl World {
         launch: LaunchId,
         asked: &Arc<DockerConfig>,
         config: &TaskConfig,
-    ) -> Result<String, Failure> {
+    ) -> Result<Found, Failure> {
         self.images.loads.settle(engine, &self.records).await?;
         let reference = image::reference(&asked.image);
         let Span(nanos) = config
@@ -231,12 +231,11 @@ impl World {
             let opened = self
                 .blocking(move || Ok(files::archive(&dirs, &task, &load)))
                 .await??;
-            let (loads, records) = (&self.images.loads, &self.records);
+            let (loads, uses) = (&self.images.loads, &self.images.uses);
             let most = Room::of(engine, self.settings.image_max_size).of_archive();
             let archive = (opened, most);
-            return loads
-                .load(engine, records, &reference, archive, limit)
-                .await;
+            let known = (&self.records, uses);
+            return loads.load(engine, known, &reference, archive, limit).await;
         }
         let need = Need {
             reference: &reference,

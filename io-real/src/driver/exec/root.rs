@@ -17,7 +17,7 @@ use drover_core::driver::isolation::Profile;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::TaskKey;
 use drover_core::model::device::Mount as Wanted;
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, open, openat, symlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, mknodat, open, openat, symlinkat};
 use rustix::io::Errno;
 
 use super::detached::{self, Access};
@@ -357,10 +357,18 @@ fn make_place(below: BorrowedFd<'_>, place: &str, is_dir: bool) -> io::Result<()
     }
     let Some(file) = file else { return Ok(()) };
     let dir = at.as_ref().map_or(below, OwnedFd::as_fd);
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    match openat(dir, file, flags, Mode::from_raw_mode(0o644)) {
+    // Not opened: what another thread spawns meanwhile would have it open for writing until it executes its program, and
+    // the file system could not be made one for reading only.
+    let made = mknodat(
+        dir,
+        file,
+        FileType::RegularFile,
+        Mode::from_raw_mode(0o644),
+        0,
+    );
+    match made {
         // The shim follows no link that is there.
-        Ok(_) | Err(Errno::EXIST) => Ok(()),
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(in_the_way(place, error)),
     }
 }
@@ -380,4 +388,44 @@ pub(super) fn probe() -> io::Result<()> {
         Mode::empty(),
     )?;
     detached::copy(node.as_fd(), "", Access::NODE).map(drop)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use rustix::process::geteuid;
+
+    use super::*;
+
+    #[test]
+    fn places_become_read_only_while_others_spawn() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let over = AtomicBool::new(false);
+        let made = thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        assert!(Command::new("true").status().unwrap().success());
+                    }
+                });
+            }
+            let made: io::Result<()> = (0..300).try_for_each(|_| {
+                let dev = detached::fresh("tmpfs", &[("mode", "755")], Access::OWN)?;
+                for name in NODES {
+                    make_place(dev.as_fd(), name, false)?;
+                }
+                detached::make_read_only(dev.as_fd())
+            });
+            over.store(true, Ordering::Relaxed);
+            made
+        });
+        made.unwrap();
+    }
 }

@@ -228,15 +228,20 @@ impl LaunchDependencies {
             .map(CString::new)
             .transpose()
             .map_err(nul)?;
-        let task_dir = self.dirs.open(task.alloc, task.task.as_str())?;
-        let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
+        let open = |name| {
+            let dir = self.dirs.open(task.alloc, name);
+            dir.map_err(because("the task's directories cannot be opened"))
+        };
+        let task_dir = open(task.task.as_str())?;
+        let log_dir = open("alloc/logs")?;
         let owner = user.as_ref().map_or(geteuid().as_raw(), |user| user.uid);
         let in_root = isolated.is_some();
         program::allow(task_dir.as_fd(), &programs, owner, in_root);
         let group = match beside {
-            None => self.group(name, &limits(config))?,
-            Some(launch) => self.find_group(launch)?,
+            None => self.group(name, &limits(config)),
+            Some(launch) => self.find_group(launch),
         };
+        let group = group.map_err(because("the task's control group cannot be made"))?;
         let names = LogNames::of(task);
         let spec = LaunchSpec {
             launch: name,
@@ -314,13 +319,10 @@ impl LaunchDependencies {
             let dirs = &self.dirs;
             let networks = self.networks.as_ref();
             let made = Isolated::make(settings, (dirs, networks), task, config, profile, user.uid);
-            return Ok(made?);
+            return Ok(made.map_err(because("the task's root cannot be put together"))?);
         };
-        let gone = |error: io::Error| {
-            let why = format!("the task's namespaces are gone: {error}");
-            io::Error::new(error.kind(), why)
-        };
-        let holder = shim::open_process(self.holder(beside)?).map_err(gone)?;
+        let holder = shim::open_process(self.holder(beside)?);
+        let holder = holder.map_err(because("the task's namespaces are gone"))?;
         Ok(Isolated::enter(holder, profile, user.uid)?)
     }
 
@@ -383,6 +385,11 @@ fn decode(config: &TaskConfig) -> Result<RawExecConfig, LaunchError> {
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         LaunchError::Invalid(texts.join("; "))
     })
+}
+
+/// What could not be done, and why.
+fn because(what: &str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 fn no_user() -> LaunchError {

@@ -12,8 +12,8 @@ use super::super::trouble::Trouble;
 
 /// The images of an engine.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Images {
-    pub(super) ids: BTreeSet<String>,
+pub(in super::super) struct Images {
+    pub(in super::super) ids: BTreeSet<String>,
     pub(super) tags: BTreeMap<String, String>,
 }
 
@@ -63,8 +63,16 @@ pub(in super::super) fn familiar(name: &str) -> &str {
 }
 
 /// Whether a reference says the content of what it means, which is always the same.
-pub(super) fn is_content(reference: &str) -> bool {
+pub(in super::super) fn is_content(reference: &str) -> bool {
     reference.contains('@') || reference.starts_with("sha256:")
+}
+
+/// The images of an engine.
+///
+/// # Errors
+/// It does not answer.
+pub(in super::super) async fn all_images(engine: &Engine) -> Result<Images, Trouble> {
+    Images::of(engine).await
 }
 
 impl Images {
@@ -81,6 +89,12 @@ impl Images {
             images.ids.insert(image.id);
         }
         Ok(images)
+    }
+
+    /// The image that a name means.
+    pub(in super::super) fn meant(&self, name: &str) -> Option<String> {
+        let meant = self.tags.get(name);
+        meant.or_else(|| self.tags.get(familiar(name))).cloned()
     }
 
     /// Notes that an image has this name now, however it is written.
@@ -103,7 +117,10 @@ impl Images {
     }
 }
 
-pub(super) async fn inspect(engine: &Engine, reference: &str) -> Result<Present, Trouble> {
+pub(in super::super) async fn inspect(
+    engine: &Engine,
+    reference: &str,
+) -> Result<Present, Trouble> {
     let reference = in_path(reference)?;
     let image = Engine::within(SOON, engine.docker().inspect_image(reference)).await?;
     let silent = || Trouble::Failed("the engine does not say which image that is".to_owned());

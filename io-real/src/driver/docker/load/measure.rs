@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::mentions::{Mentions, is_said};
+use super::mentions::{Brings, Mentions, is_said};
 use crate::unpack::{gz, xz, zst};
 
 /// How much of an archive is read at a time.
@@ -42,9 +42,15 @@ pub(super) enum Part {
     End,
 }
 
-/// Sends an archive on, each piece after it was counted, or what is wrong with it.
-pub(super) fn pass_on(archive: File, limit: &Limit, into: &mpsc::Sender<io::Result<Part>>) {
-    let passed = pass(archive, limit, into);
+/// Sends an archive on, each piece after it was counted, or what is wrong with it. `note` hears which images it has
+/// before its end goes on.
+pub(super) fn pass_on(
+    archive: File,
+    limit: &Limit,
+    into: &mpsc::Sender<io::Result<Part>>,
+    note: impl Fn(Brings) -> io::Result<()>,
+) {
+    let passed = pass(archive, limit, into, note);
     // Nobody may wait for it any more.
     let _ = into.blocking_send(passed.map(|()| Part::End));
 }
@@ -53,6 +59,7 @@ fn pass(
     archive: impl Read,
     limit: &Limit,
     into: &mpsc::Sender<io::Result<Part>>,
+    note: impl Fn(Brings) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut counted = Counted {
         archive: plain(BufReader::with_capacity(PIECE, archive))?,
@@ -66,6 +73,7 @@ fn pass(
         mentions: Mentions::new(),
     };
     count.archive(&mut counted, 0)?;
+    note(count.mentions.brings())?;
     // What follows an archive belongs to it as well.
     io::copy(&mut counted, &mut io::sink())?;
     counted.send()
@@ -272,6 +280,7 @@ impl Count<'_> {
             return self.mentions.link(name, target, kind == b'1');
         }
         let before = self.left;
+        self.mentions.begin(name);
         if content.limit() > 0 {
             self.archive(content, 1)?;
         }

@@ -3,6 +3,9 @@
 //!
 //! Lists of layers may stand before the layers or behind them, in files of any name: links lead to them. So each file
 //! counts that reads like such a list. Where it is not certain which file a list means, it means the largest.
+//!
+//! Which images there are, and what they are called, is said in one of these files. An image's id is the name of its
+//! configuration, since both are the sum of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,6 +27,9 @@ const LINKS: usize = 8;
 /// What an engine looks for first. Older archives have none: each of their links is a layer of its own.
 const MANIFEST: &str = "manifest.json";
 
+/// The images of an archive, by their ids, with the names that they get.
+pub(super) type Brings = BTreeMap<String, BTreeSet<String>>;
+
 /// What is known of an archive.
 pub(super) struct Mentions {
     /// What each file becomes, in bytes.
@@ -32,6 +38,9 @@ pub(super) struct Mentions {
     links: BTreeMap<String, Option<String>>,
     /// The layers of each image, from the lowest.
     images: BTreeSet<Vec<String>>,
+    brings: Brings,
+    /// Whether what is read now is the file that names the images.
+    is_manifest: bool,
     largest: u64,
     /// Whether names may mean something else than here.
     is_odd: bool,
@@ -44,10 +53,22 @@ impl Mentions {
             files: BTreeMap::new(),
             links: BTreeMap::new(),
             images: BTreeSet::new(),
+            brings: Brings::new(),
+            is_manifest: false,
             largest: 0,
             is_odd: false,
             room: ROOM,
         }
+    }
+
+    /// Notes which file is read from now on.
+    pub(super) fn begin(&mut self, name: &[u8]) {
+        self.is_manifest = clean(&String::from_utf8_lossy(name)) == MANIFEST;
+    }
+
+    /// The images that are in it.
+    pub(super) fn brings(&mut self) -> Brings {
+        std::mem::take(&mut self.brings)
     }
 
     /// Takes an entry that is no link, and what it becomes.
@@ -102,6 +123,9 @@ impl Mentions {
 
     fn image(&mut self, text: &[u8], failed: &mut Option<io::Error>) -> Read {
         let mut is_said = false;
+        if self.is_manifest {
+            self.note_image(text, failed)?;
+        }
         fields(text, |key, value| {
             if !is(key, "layers") || !value.get().starts_with('[') {
                 return Ok(());
@@ -125,6 +149,34 @@ impl Mentions {
             self.images.insert(layers);
             Ok(())
         })
+    }
+
+    /// Notes which image that is, and what it is called.
+    fn note_image(&mut self, text: &[u8], failed: &mut Option<io::Error>) -> Read {
+        let (mut id, mut names) = (None, BTreeSet::new());
+        fields(text, |key, value| {
+            if is(key, "config") && value.get().starts_with('"') {
+                id = id_of(&serde_json::from_str::<String>(value.get())?);
+            }
+            if is(key, "repotags") && value.get().starts_with('[') {
+                return elements(value.get().as_bytes(), |name| {
+                    names.insert(serde_json::from_str::<String>(name.get())?);
+                    Ok(())
+                });
+            }
+            Ok(())
+        })?;
+        let Some(id) = id else { return Ok(()) };
+        let length = names
+            .iter()
+            .map(|name| name.len().saturating_add(COST))
+            .sum();
+        if let Err(error) = self.spend(length) {
+            *failed = Some(error);
+            return Err(serde_json::Error::custom("too much"));
+        }
+        self.brings.entry(id).or_default().extend(names);
+        Ok(())
     }
 
     /// How much is unpacked beside what each file becomes once.
@@ -238,6 +290,14 @@ fn followed(link: &str, target: &str) -> Option<String> {
         true => Some(clean(target)),
         false => Some(clean(&format!("{dir}/{target}"))),
     }
+}
+
+/// The id of the image whose configuration is this file.
+fn id_of(config: &str) -> Option<String> {
+    let name = config.rsplit('/').next().unwrap_or(config);
+    let digest = name.strip_suffix(".json").unwrap_or(name);
+    let is_digit = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+    (digest.len() == 64 && digest.bytes().all(is_digit)).then(|| format!("sha256:{digest}"))
 }
 
 /// A layer: its file, or what has its digest.

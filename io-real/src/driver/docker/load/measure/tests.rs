@@ -39,7 +39,7 @@ fn passed_on(archive: &[u8], most: u64) -> (Vec<u8>, Option<io::Error>) {
         most,
         why: "as the test says".to_owned(),
     };
-    let passing = std::thread::spawn(move || pass_on(file, &limit, &into));
+    let passing = std::thread::spawn(move || pass_on(file, &limit, &into, |_| Ok(())));
     let (mut bytes, mut wrong, mut is_whole) = (Vec::new(), None, false);
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
@@ -354,4 +354,57 @@ fn link_to_a_layer_counts_as_the_layer() {
     for links in [&dirs[..1], &dirs[1..], &dirs[..]] {
         assert_refused(&linked(links, both), 2 * MIB, "more than 2 MiB");
     }
+}
+
+/// The images that are noted of an archive before its end goes on.
+fn noted(archive: &[u8]) -> Brings {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(archive).unwrap();
+    file.rewind().unwrap();
+    let (into, mut pieces) = mpsc::channel(1);
+    let (tell, told) = std::sync::mpsc::channel();
+    let limit = Limit {
+        most: MIB,
+        why: "as the test says".to_owned(),
+    };
+    let passing = std::thread::spawn(move || {
+        // Who cannot note them does not pass the end on.
+        let fail = |brings| {
+            tell.send(brings).unwrap();
+            Err(io::Error::other("the disk is full"))
+        };
+        pass_on(file, &limit, &into, fail);
+    });
+    let mut bytes = 0;
+    while let Some(piece) = pieces.blocking_recv() {
+        match piece {
+            Ok(Part::Piece(piece)) => bytes += piece.len(),
+            Ok(Part::End) => panic!("it was passed on"),
+            Err(error) => assert_eq!(error.to_string(), "the disk is full"),
+        }
+    }
+    passing.join().unwrap();
+    assert!(bytes < archive.len(), "the engine has all of it");
+    told.recv().unwrap()
+}
+
+#[test]
+fn images_of_an_archive_are_noted_before_its_end() {
+    let (one, two) = ("0f".repeat(32), "1e".repeat(32));
+    let list = format!(
+        r#"[{{"Config":"{one}.json","RepoTags":["app:1","app:2"],"Layers":[]}},
+            {{"Config":"blobs/sha256/{two}","RepoTags":null,"Layers":[]}},
+            {{"Config":"none.json","RepoTags":["other:1"],"Layers":[]}}]"#
+    );
+    let lie = list.replace("app", "lie");
+    let files: &[(&str, &[u8])] = &[
+        ("./manifest.json", list.as_bytes()),
+        ("x.json", lie.as_bytes()),
+    ];
+    let names = ["app:1", "app:2"].map(str::to_owned);
+    let expected = [
+        (format!("sha256:{one}"), names.into()),
+        (format!("sha256:{two}"), [].into()),
+    ];
+    assert_eq!(noted(&archive(files)), expected.into());
 }
