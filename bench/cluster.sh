@@ -123,6 +123,7 @@ leave_cluster() {
     done
     sleep 0.3
     "$client" purge "$server_http"
+    drop_groups
     forget "$dir/data"
 }
 

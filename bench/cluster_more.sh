@@ -131,16 +131,21 @@ measure_fleet() {
 # What needs no agent: tests that measure, and a simulated fleet.
 measure_parts() {
     local said
-    said=$(cargo test --release -q -p drover-rpc --test speed -- --ignored --nocapture decoding 2> /dev/null) || true
+    said=$(said_by cargo test --release -q -p drover-rpc --test speed -- --ignored --nocapture decoding)
     note_part decoded 's/.*decoded \([0-9]*\) MB.*/\1/p' "$said"
-    said=$(cargo test --release -q -p drover-tls --test speed -- --ignored --nocapture 2> /dev/null) || true
+    said=$(said_by cargo test --release -q -p drover-tls --test speed -- --ignored --nocapture)
     note_part handshakes 's/^\([0-9]*\) handshakes a second.*/\1/p' "$said"
-    said=$(cargo run --profile search -q -p drover-sim-tests -- fleet --nodes 1000 2> /dev/null) || true
+    said=$(said_by cargo run --profile search -q -p drover-sim-tests -- fleet --nodes 1000)
     note_part simulated 's/.*(\([0-9]*\) : 1).*/\1/p' "$said"
     note_part simulated_memory 's/.* \([0-9]*\) MiB at most.*/\1/p' "$said"
     # It passes if the session is still there.
-    said=$(cargo test --release -q -p drover-rpc --test nomad -- --ignored waits_90_s 2> /dev/null) || true
+    said=$(said_by cargo test --release -q -p drover-rpc --test nomad -- --ignored waits_90_s)
     note_part late 's/.* passed; \([0-9]*\) failed.*/\1/p' "$said"
+}
+
+# said_by COMMAND...: what it writes. If it fails, what it complains of is told, and its figures are missing.
+said_by() {
+    "$@" 2> "$dir/complaint" || { echo "bench: $*: failed" && tail -n 5 "$dir/complaint"; } >&2
 }
 
 # note_part FIGURE PATTERN TEXT: the number that a pattern of sed finds, if any.

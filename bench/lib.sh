@@ -87,15 +87,21 @@ cleanup() {
         kill -KILL "$pid" 2> /dev/null
     done
     sleep 0.3
-    for record in "$dir"/data/run/*.r; do
-        for parent in /sys/fs/cgroup/drover /sys/fs/cgroup/{cpu,memory,unified}/drover; do
-            rmdir "$parent/$(basename "$record" .r)" 2> /dev/null
-        done
-    done
+    drop_groups
     [ $code = 0 ] || { echo 'bench: the end of the log:'; tail -n 20 "$dir/log"; } >&2
     forget "$dir"
     rmdir "$memory_group" "$group" 2> /dev/null
     exit $code
+}
+
+# Removes the control groups of tasks that ended without the agent.
+drop_groups() {
+    local record parent
+    for record in "$dir"/data/run/*.r; do
+        for parent in /sys/fs/cgroup/drover /sys/fs/cgroup/{cpu,cpuset,memory,pids,unified}/drover; do
+            rmdir "$parent/$(basename "$record" .r)" 2> /dev/null || true
+        done
+    done
 }
 
 # Runs a command inside the bench's groups. It is of no use to the agent to know.

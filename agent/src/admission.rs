@@ -16,6 +16,7 @@ use drover_io_real::zones;
 use drover_template::Options;
 
 use crate::jobspec::{self, Issue, Positions};
+use crate::json;
 
 /// Where the text of a job file comes from, and what its variables are.
 #[derive(Clone, Debug, Default)]
@@ -202,23 +203,8 @@ pub fn read_api_json(bytes: &[u8]) -> Result<Job, Refused> {
 /// # Errors
 /// What is wrong with it.
 pub fn job_of(mut value: serde_json::Value) -> Result<Job, Refused> {
-    strip_nulls(&mut value);
-    serde_json::from_value(value).map_err(|error| Refused::one(error.to_string()))
-}
-
-/// Removes the fields that are `null`, all the way down.
-pub fn strip_nulls(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(strip_nulls);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(strip_nulls),
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::String(_) => {}
-    }
+    json::strip_nulls(&mut value);
+    json::typed(&value).map_err(Refused::one)
 }
 
 /// Fills in what a job leaves open and checks that it can be run.

@@ -17,6 +17,7 @@ pub use cluster::untrusted as cluster_untrusted;
 pub mod config;
 pub mod http;
 pub mod jobspec;
+mod json;
 pub mod runtime;
 mod sizes;
 pub mod times;

@@ -13,10 +13,13 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
+use std::time::Instant;
 
+use drover_core::text::parse_duration;
+use drover_core::time::Span;
 use serde_json::{Value, json};
-use support::Lone;
 use support::nomad::{Nomad, job, node_of};
+use support::{Lone, TIMEOUT};
 
 fn events(alloc: &Value) -> Vec<String> {
     let events = alloc["TaskStates"]["t"]["Events"].as_array();
@@ -64,6 +67,61 @@ fn node_runs_what_server_places_and_reports_it() {
     nomad.wait("/v1/job/sleeper/allocations", |all| {
         let told = events(all.get(0)?);
         told.contains(&"Killed".to_owned()).then_some(())
+    });
+}
+
+/// Servers forget it at once, and give its place away.
+#[test]
+fn job_that_is_purged_ends_without_waiting_for_a_heartbeat() {
+    let Some(nomad) = Nomad::start() else { return };
+    let lone = node_of(&nomad);
+    nomad.node("ready");
+    // The next heartbeat is ten seconds away at least.
+    nomad.submit(&job("sleeper", "service", "exec sleep 1000"));
+    nomad.alloc("sleeper", "running");
+    assert_eq!(lone.world.launches().len(), 1);
+    let began = Instant::now();
+    assert!(
+        nomad
+            .ask("DELETE", "/v1/job/sleeper?purge=true", "")
+            .is_some()
+    );
+    while !lone.world.launches().is_empty() {
+        assert!(began.elapsed() < TIMEOUT, "it runs on");
+        thread::yield_now();
+    }
+    let stats = lone.agent.get("/v1/agent/self");
+    let beaten = &stats["stats"]["client"]["last_heartbeat"];
+    eprintln!(
+        "purged and gone after {:?}; the last heartbeat: {beaten}",
+        began.elapsed()
+    );
+}
+
+/// The time is shorter than that between two heartbeats.
+#[test]
+fn allocation_that_may_not_run_alone_goes_on_until_servers_are_silent() {
+    let Some(mut nomad) = Nomad::start() else {
+        return;
+    };
+    let lone = node_of(&nomad);
+    nomad.node("ready");
+    let mut lonely = job("lonely", "service", "exec sleep 1000");
+    let disconnect = json!({ "StopOnClientAfter": SECOND, "Replace": false });
+    lonely["TaskGroups"][0]["Disconnect"] = disconnect;
+    nomad.submit(&lonely);
+    let alloc = nomad.alloc("lonely", "running");
+    let path = format!("/v1/allocation/{}", alloc["ID"].as_str().unwrap());
+    // Servers did not hear of the node for longer, and did not want to.
+    lone.agent.wait_for("/v1/agent/self", |itself| {
+        let ago = itself["stats"]["client"]["last_heartbeat"].as_str()?;
+        let ago = parse_duration(ago).unwrap();
+        (ago > Span::secs(3)).then_some(())
+    });
+    assert_eq!(lone.agent.get(&path)["DesiredStatus"], "run");
+    nomad.kill_9();
+    lone.agent.wait_for(&path, |alloc| {
+        (alloc["ClientStatus"] == "complete").then_some(())
     });
 }
 

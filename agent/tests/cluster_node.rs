@@ -20,7 +20,7 @@ use model::wire::server::Does;
 use model::{Model, registered};
 use serde_json::{Value, json};
 use support::nomad::job;
-use support::{Lone, request};
+use support::{Lone, Program, World, free_addr, request};
 use tokio::sync::mpsc;
 
 /// A server whose only node is an agent.
@@ -234,6 +234,58 @@ fn node_asks_its_servers_who_they_are() {
     assert!(leads("127.0.0.1.global"), "{}", shown.out);
     assert!(!leads("127.0.0.7.global"), "{}", shown.out);
     assert!(!leads("127.0.0.8.far"), "{}", shown.out);
+}
+
+/// Servers refuse this call of a node for this reason.
+fn refused(method: &'static str, why: &'static str) {
+    let (asked, mut each) = mpsc::unbounded_channel();
+    let model = Model::start(move |called, _, address| {
+        if called == method {
+            drop(asked.send(called.to_owned()));
+            return Does::Error(why);
+        }
+        does(called, "", address)
+    });
+    let (world, addr) = (World::new(), free_addr());
+    let (data, server) = (world.data(), model.address.clone());
+    let data = data.to_str().unwrap();
+    let words = [
+        "agent",
+        "-http",
+        &addr,
+        "-data-dir",
+        data,
+        "-servers",
+        &server,
+    ];
+    let agent = Program::start(words);
+    let line = agent.err_line(why);
+    assert!(line.contains("WARN") && line.contains(method), "{line}");
+    // It is asked again, and that is not told again.
+    model.run(async { each.recv().await.unwrap() });
+    model.run(async { each.recv().await.unwrap() });
+    let asked = |path: &str| request(&addr, "GET", path, None).unwrap().1;
+    let health = asked("/v1/agent/health");
+    assert!(
+        health.contains("not registered") && health.contains(why),
+        "{health}"
+    );
+    let stats = asked("/v1/agent/self");
+    assert!(stats.contains("last_error"), "{stats}");
+    agent.interrupt();
+    let log = agent.end().err;
+    let told = log.lines().filter(|line| line.contains(why)).count();
+    assert_eq!(told, 1, "{log}");
+}
+
+#[test]
+fn node_that_servers_refuse_says_why_once() {
+    refused("Node.Register", "Permission denied");
+}
+
+#[test]
+fn node_of_a_region_that_servers_do_not_know_says_so_once() {
+    refused("Node.Register", "No path to region");
 }
 
 #[test]

@@ -14,10 +14,11 @@ mod support;
 
 use std::time::Instant;
 
-use containers::engine::IMAGE;
-use containers::{agent, alloc, file, run};
-use support::netns::leave_network;
-use support::{Lone, TIMEOUT, exchange};
+use containers::engine::{Engine, IMAGE};
+use containers::{agent, agent_with_rules, alloc, file, run};
+use serde_json::Value;
+use support::netns::{leave_network, set_up};
+use support::{Lone, TIMEOUT, exchange, until};
 
 #[test]
 fn container_outlives_agent_and_leaves_nothing() {
@@ -350,4 +351,179 @@ fn container_that_is_elsewhere_has_nothing_of_its_groups_network() {
     lone.run(&["job", "stop", "-detach", "web"]).ok();
     alloc(&lone, "web", |task| task["State"] == "dead");
     lone.purge("web");
+}
+
+/// A web server in a container of a group without a network of its own: the engine makes the ports lead there.
+fn published(network: &str) -> String {
+    format!(
+        r#"
+job "web" {{
+  group "g" {{
+    network {{
+      port "http" {{
+        static = 18080
+        to     = 8080
+      }}
+    }}
+    task "t" {{
+      driver = "docker"
+      config {{
+        image   = "{IMAGE}"
+        command = "/bin/httpd"
+        args    = ["-f", "-p", "8080", "-h", "/local"]
+        ports   = ["http"]
+        {network}
+      }}
+      service {{
+        name         = "web"
+        provider     = "nomad"
+        port         = "http"
+        address_mode = "driver"
+      }}
+      template {{
+        data        = "published\n"
+        destination = "local/index.html"
+      }}
+    }}
+  }}
+}}
+"#
+    )
+}
+
+/// The only one there is of what a path of the API lists, once it is there.
+fn only(lone: &Lone, path: &str) -> Value {
+    lone.agent.wait_for(path, |all| {
+        let all = all.as_array()?;
+        (all.len() == 1).then(|| all[0].clone())
+    })
+}
+
+/// What is told of such a job's container.
+#[derive(Debug, PartialEq)]
+struct Told {
+    address: String,
+    /// Whether others are to use it.
+    is_for_others: Value,
+    /// What others in its network call it.
+    names: String,
+}
+
+/// Says that the port of such a job leads to its container, whose address is told.
+fn leads_there(lone: &Lone, engine: &Engine, network: &str) -> Told {
+    let found = alloc(lone, "web", |task| task["State"] == "running");
+    let id = found["ID"].as_str().unwrap();
+    let whole = lone.agent.get(&format!("/v1/allocation/{id}"));
+    let port = &whole["AllocatedResources"]["Shared"]["Ports"][0];
+    let host = port["HostIP"].as_str().unwrap();
+    assert_eq!((&port["Value"], &port["To"]), (&18080.into(), &8080.into()));
+    assert_eq!(fetch(&format!("{host}:18080")), "published\n");
+    let container = engine.containers()[0].clone();
+    let of_network = |what: &str| {
+        let form = format!("{{{{.NetworkSettings.Networks.{network}.{what}}}}}");
+        engine.says(&["inspect", "-f", &form, &container])
+    };
+    let address = of_network("IPAddress");
+    assert_eq!(fetch(&format!("{address}:8080")), "published\n");
+    let path = format!("/v1/allocation/{id}");
+    let told = lone.agent.wait_for(&path, |whole| {
+        let told = &whole["TaskStates"]["t"]["DriverNetwork"];
+        (!told.is_null()).then(|| told.clone())
+    });
+    assert_eq!(told["IP"], address);
+    assert_eq!(told["PortMap"]["http"], 8080);
+    let service = only(lone, "/v1/service/web");
+    let at = (&service["Address"], &service["Port"]);
+    assert_eq!(at, (&address.as_str().into(), &8080.into()));
+    Told {
+        address,
+        is_for_others: told["AutoAdvertise"].clone(),
+        names: of_network("Aliases"),
+    }
+}
+
+/// Runs such a job, and says that this is so with the next agent, too.
+fn run_published(mut lone: Lone, engine: &Engine, more: &str, network: &str) -> Told {
+    let file = lone.world.file("web.hcl", &published(more));
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let first = leads_there(&lone, engine, network);
+    lone = lone.next_agent();
+    assert_eq!(leads_there(&lone, engine, network), first);
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    alloc(&lone, "web", |task| task["State"] == "dead");
+    lone.agent.wait_for("/v1/service/web", |all| {
+        all.as_array()?.is_empty().then_some(())
+    });
+    assert_eq!(engine.containers(), [""; 0]);
+    first
+}
+
+/// An agent with an engine that makes networks, on a machine with an address.
+fn publishing_agent() -> Option<(Lone, Engine)> {
+    leave_network()?;
+    set_up(&["addr", "add", "10.9.0.1/32", "dev", "lo"])?;
+    agent_with_rules()
+}
+
+#[test]
+fn port_of_a_container_leads_there_from_the_host_and_its_address_is_told() {
+    let Some((lone, engine)) = publishing_agent() else {
+        return;
+    };
+    let told = run_published(lone, &engine, "", "bridge");
+    // Nobody reaches that from another machine.
+    assert_eq!(told.is_for_others, false);
+}
+
+#[test]
+fn container_in_a_network_of_the_engine_has_the_address_and_the_names_it_asks_for() {
+    let Some((lone, engine)) = publishing_agent() else {
+        return;
+    };
+    engine.says(&["network", "create", "--subnet", "10.77.0.0/24", "lone"]);
+    let more =
+        "network_mode = \"lone\"\n network_aliases = [\"db\"]\n ipv4_address = \"10.77.0.9\"";
+    let told = run_published(lone, &engine, more, "lone");
+    assert_eq!(told.address, "10.77.0.9");
+    assert_eq!(told.is_for_others, true);
+    assert!(told.names.contains("db"), "{told:?}");
+}
+
+#[test]
+fn container_is_measured_also_by_the_next_agent() {
+    let Some((mut lone, _engine)) = agent("") else {
+        return;
+    };
+    let script = "while true; do cat /bin/busybox > /dev/null; done";
+    run(
+        &lone,
+        "busy",
+        &format!(
+            "config {{\n image = \"{IMAGE}\"\n command = \"/bin/sh\"\n args = [\"-c\", \"{script}\"]\n }}"
+        ),
+    );
+    for _ in 0..2 {
+        let found = alloc(&lone, "busy", |task| task["State"] == "running");
+        let path = format!(
+            "/v1/client/allocation/{}/stats",
+            found["ID"].as_str().unwrap()
+        );
+        // An agent that just started asks the engine for its containers first.
+        until(|| {
+            let stats = lone.agent.try_get(&path)?;
+            let all = [
+                &stats["ResourceUsage"],
+                &stats["Tasks"]["t"]["ResourceUsage"],
+            ];
+            let is_measured = |it: &&Value| {
+                let (memory, cpu) = (&it["MemoryStats"], &it["CpuStats"]);
+                memory["Usage"].as_u64() > Some(0) && cpu["TotalTicks"].as_f64() > Some(0.0)
+            };
+            all.iter().all(is_measured).then_some(())
+        });
+        lone = lone.next_agent();
+    }
+    lone.run(&["job", "stop", "-detach", "busy"]).ok();
+    alloc(&lone, "busy", |task| task["State"] == "dead");
 }

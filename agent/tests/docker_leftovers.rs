@@ -18,7 +18,7 @@ use containers::engine::{Engine, IMAGE};
 use containers::registry::Registry;
 use containers::{agent, alloc, run};
 use serde_json::Value;
-use support::{Agent, Ended, Lone, Program};
+use support::{Agent, Ended, Lone, Program, World};
 
 /// A launch that no agent ever made.
 const NOBODY: &str = "5ee0e0aa-4ba1-4c5e-9d1c-4a1b5a0f7c11";
@@ -146,12 +146,8 @@ fn audit_shows_containers_and_removes_none_that_is_not_proved() {
     assert_eq!(engine.containers().len(), 3, "none was removed");
 }
 
-#[test]
-fn container_that_state_does_not_know_is_leaked_and_removed() {
-    let Some((lone, engine)) = agent("") else {
-        return;
-    };
-    let own = run_web(&lone, &engine);
+/// The next agent, whose state is lost.
+fn without_state(lone: Lone) -> (World, Agent) {
     let Lone { agent, world, .. } = lone;
     let addr = agent.addr.clone();
     agent.kill_9();
@@ -159,6 +155,17 @@ fn container_that_state_does_not_know_is_leaked_and_removed() {
     let settings = world.path("agent.hcl");
     let options = ["-config", settings.to_str().unwrap(), "-accept-state-loss"];
     let agent = Agent::start_with(&world.data(), &addr, &options);
+    (world, agent)
+}
+
+#[test]
+fn container_that_state_does_not_know_is_leaked_and_removed() {
+    let Some((lone, engine)) = agent("") else {
+        return;
+    };
+    let own = run_web(&lone, &engine);
+    let (_world, agent) = without_state(lone);
+    let addr = agent.addr.clone();
     let found = audit(&addr, &[]);
     assert_eq!(found.len(), 1, "{found:?}");
     let of = |field: &str| found[0][field].as_str().unwrap().to_owned();
@@ -182,13 +189,8 @@ fn image_that_state_does_not_know_is_leaked_and_removed() {
     for (field, expected) in [("Owner", "task"), ("Task", "t"), ("Program", &image)] {
         assert_eq!(found[0][field], expected, "{found:?}");
     }
-    let Lone { agent, world, .. } = lone;
+    let (_world, agent) = without_state(lone);
     let addr = agent.addr.clone();
-    agent.kill_9();
-    fs::remove_dir_all(world.data().join("state")).unwrap();
-    let settings = world.path("agent.hcl");
-    let options = ["-config", settings.to_str().unwrap(), "-accept-state-loss"];
-    let agent = Agent::start_with(&world.data(), &addr, &options);
     assert_eq!(audit_images(&addr, &[])[0]["Owner"], "leaked");
     // With its container.
     let found = audit_images(&addr, &["-fix"]);

@@ -276,6 +276,7 @@ fn all_that_is_kept_apart_works_in_one_world_and_leaves_nothing() {
     let failed = alloc(&lone, "hungry", "g", |it| it["ClientStatus"] == "failed");
     let events = failed["TaskStates"]["eats"]["Events"].to_string();
     assert!(events.contains("OOM Killed"), "{events}");
+    assert!(events.contains("16 MiB"), "{events}");
     let page = alloc(&lone, "tour", "page", is_running);
     let id = page["ID"].as_str().unwrap();
     until(|| {

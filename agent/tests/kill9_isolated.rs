@@ -3,12 +3,13 @@
 //! restarted and stopped.
 //!
 //! Each task writes down that it has its place among the copies, whatever allocation it is of, and looks for as long as it
-//! lives, also while it ends, whether another has it. In the end each place is filled, the web servers answer where the API says, no two processes had one place at the same
-//! time, every line of `exec` tasks is in the logs, once and whole, and no process, container, network, mount or control
-//! group is left.
+//! lives, also while it ends, whether another has it. In the end each place is filled, the web servers answer where the
+//! API says, no two processes had one place at the same time, every line of `exec` tasks is in the logs, once and whole,
+//! no line of `docker` tasks is there twice, and no process, container, network, mount or control group is left.
 //!
-//! There are 20 kills, or as many as `DROVER_KILLS` says, of the agent or, at eight of them or as many as `DROVER_ENGINE_KILLS`
-//! says, of the engine, or of both; `DROVER_SEED` repeats a run. Without root or an engine this test says so and passes.
+//! The agent is killed 20 times, or as often as `DROVER_KILLS` says, and the engine eight times, or as often as
+//! `DROVER_ENGINE_KILLS` says, half of these together with the agent; `DROVER_SEED` repeats a run. Without root or an
+//! engine this test says so and passes.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,6 +23,7 @@
 mod engine;
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -151,13 +153,35 @@ fn missing(lone: &Lone) -> Option<String> {
     fault.or_else(|| (exec["Healthy"] != true).then(|| exec.to_string()))
 }
 
+/// Who is killed.
+#[derive(Clone, Copy)]
+enum Kill {
+    Agent,
+    Engine,
+    Both,
+}
+
+/// So many kills of the agent and so many of the engine, as many of these together as alone, in any order.
+fn all_kills(of_agent: u64, of_engine: u64, dice: &mut Dice) -> Vec<Kill> {
+    let both = (of_engine / 2).min(of_agent);
+    let mut all = Vec::new();
+    all.extend((both..of_agent).map(|_| Kill::Agent));
+    all.extend((both..of_engine).map(|_| Kill::Engine));
+    all.extend((0..both).map(|_| Kill::Both));
+    for last in (1..all.len()).rev() {
+        let with = dice.below(last as u64 + 1);
+        all.swap(last, usize::try_from(with).unwrap());
+    }
+    all
+}
+
 #[test]
 fn killed_agent_and_engine_start_nothing_twice_and_leave_nothing() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: not root");
     }
     let count = env_number("DROVER_KILLS", 20);
-    let engine_kills = env_number("DROVER_ENGINE_KILLS", 8.min(count));
+    let engine_count = env_number("DROVER_ENGINE_KILLS", 8.min(count));
     let seed = env_number("DROVER_SEED", u64::from(std::process::id()));
     let mut dice = Dice(seed);
     let Some(()) = leave_network() else { return };
@@ -167,7 +191,7 @@ fn killed_agent_and_engine_start_nothing_twice_and_leave_nothing() {
         return;
     };
     eprintln!(
-        "{count} kills, {engine_kills} of the engine, DROVER_SEED={seed}, live-restore {keeps}"
+        "{count} kills of the agent, {engine_count} of the engine, DROVER_SEED={seed}, live-restore {keeps}"
     );
     let notes = tempfile::tempdir().unwrap();
     let everybody = fs::Permissions::from_mode(0o777);
@@ -192,26 +216,27 @@ fn killed_agent_and_engine_start_nothing_twice_and_leave_nothing() {
         "100000",
     ]);
     register(&lone);
-    for _ in 0..count {
+    for kill in all_kills(count, engine_count, &mut dice) {
         for _ in 0..dice.below(3) {
             if !kills::disturb(&lone.agent, &mut dice) {
                 register(&lone);
             }
         }
         spin(dice.below(200_000));
-        let kills_engine = dice.below(count) < engine_kills;
-        if kills_engine && dice.below(2) == 0 {
-            engine.kill_9();
-            spin(dice.below(200_000));
-            engine.begin();
-            continue;
-        }
-        lone = lone.next_agent_after(|| {
-            if kills_engine {
+        match kill {
+            Kill::Agent => lone = lone.next_agent_after(|| {}),
+            Kill::Engine => {
                 engine.kill_9();
+                spin(dice.below(200_000));
                 engine.begin();
             }
-        });
+            Kill::Both => {
+                lone = lone.next_agent_after(|| {
+                    engine.kill_9();
+                    engine.begin();
+                });
+            }
+        }
     }
     register(&lone);
     let wanted: usize = GROUPS.iter().map(|it| it.3).sum();
@@ -223,6 +248,7 @@ fn killed_agent_and_engine_start_nothing_twice_and_leave_nothing() {
     let twice = fs::read_to_string(notes.path().join("twice")).unwrap();
     assert_eq!(twice, "", "two at a time in one place");
     check_lines_of_exec(&lone, notes.path());
+    check_lines_of_docker(&lone);
     left_clean(&lone, &engine, &other);
     if keeps {
         let state = [
@@ -271,14 +297,38 @@ fn serves(lone: &Lone, alloc: &Value) -> bool {
     answer.is_ok_and(|(status, body)| status == 200 && body == "here")
 }
 
-/// What containers write passes through the engine, which tells of gaps in its own way.
-fn check_lines_of_exec(lone: &Lone, notes: &Path) {
+/// The allocations of groups whose names begin so.
+fn allocs_of(lone: &Lone, groups: &str) -> Vec<String> {
     let allocs = lone.agent.get("/v1/job/apart/allocations?all=true");
-    let of_exec = |it: &&Value| it["TaskGroup"].as_str().unwrap().starts_with("exec");
-    let of_exec = allocs.as_array().unwrap().iter().filter(of_exec);
-    let ids: Vec<String> = of_exec
+    let of_them = |it: &&Value| it["TaskGroup"].as_str().unwrap().starts_with(groups);
+    let of_them = allocs.as_array().unwrap().iter().filter(of_them);
+    of_them
         .map(|it| it["ID"].as_str().unwrap().to_owned())
-        .collect();
+        .collect()
+}
+
+/// What containers write passes through the engine, which may lose some when it is killed, and tells of it in its own
+/// way; nothing is there twice.
+fn check_lines_of_docker(lone: &Lone) {
+    let ids = allocs_of(lone, "docker");
+    let mut last: BTreeMap<String, u64> = BTreeMap::new();
+    for log in kills::logs(&lone.world.data(), |id| ids.contains(id)) {
+        for line in log.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            // The engine may have been killed in the middle of a line.
+            let [run, "line", number, "end"] = words.as_slice() else {
+                continue;
+            };
+            let number: u64 = number.parse().unwrap();
+            let before = last.insert((*run).to_owned(), number).unwrap_or(0);
+            assert!(number > before, "run {run}: line {number} after {before}");
+        }
+    }
+    assert!(!last.is_empty(), "no lines of containers are left");
+}
+
+fn check_lines_of_exec(lone: &Lone, notes: &Path) {
+    let ids = allocs_of(lone, "exec");
     check_lines(&lone.world.data(), notes, |id| ids.contains(id));
     let runs = fs::read_to_string(notes.join("runs")).unwrap();
     let runs = runs.lines().filter_map(|line| line.split_once(' '));

@@ -11,7 +11,9 @@ use drover_rpc::types::inbound::{AllocationsRestart, HostVolumeCreate, NodeMetaA
 use drover_rpc::types::query::{Allocations, Empty, NodeClientAllocs, OneAllocation, OneNode};
 use drover_rpc::types::registration::NodeUpdateReply;
 use drover_rpc::types::service::{ListedServices, ServiceInstances};
-use drover_rpc::types::stream::FileSystemLogs;
+use drover_rpc::types::status::ServerMembers;
+use drover_rpc::types::stream::{AgentMonitor, AllocationsExec, ExecInput, FileSystemLogs};
+use drover_rpc::types::variable::{ListedVariables, Variable};
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -25,19 +27,25 @@ pub fn rpc_message(bytes: &[u8]) {
     if let Ok(end) = whole {
         is_read_as_written(&bytes[..end]);
     }
-    let types: [fn(&[u8]); 13] = [
+    let types: [fn(&[u8]); 19] = [
         read::<AclPolicies>,
+        read::<AgentMonitor>,
         read::<Allocations>,
+        read::<AllocationsExec>,
         read::<AllocationsRestart>,
+        read::<ExecInput>,
         read::<FileSystemLogs>,
         read::<HostVolumeCreate>,
         read::<ListedServices>,
+        read::<ListedVariables>,
         read::<NodeClientAllocs>,
         read::<NodeMetaApply>,
         read::<NodeUpdateReply>,
         read::<OneNode>,
+        read::<ServerMembers>,
         read::<ServiceInstances>,
         read::<SignedIdentities>,
+        read::<Variable>,
         read::<WhoAmI>,
     ];
     types.iter().for_each(|read| read(bytes));

@@ -4,7 +4,7 @@
 //! parser: of a plugin's first line, of its messages with what the core makes of them, of
 //! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
 //! other nodes, of templates, of messages of DNS, of answers and networks of CNI, of what Docker engines say, of cron expressions, of files that are formatted, of checks of services, of filter
-//! expressions, of policies of access control, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
+//! expressions, of policies of access control, of names and files of TLS, of websockets and the messages of exec sessions in them, and of what servers of a cluster send.
 //! Fuzzers and the short run of the tests use the same functions.
 //!
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
@@ -25,6 +25,7 @@ mod plugin;
 mod policy;
 mod snapshot;
 mod template;
+mod tls;
 mod websocket;
 
 pub use artifact::artifact;
@@ -41,13 +42,14 @@ pub use plugin::{handshake, plugin_message};
 pub use policy::policy;
 pub use snapshot::snapshot;
 pub use template::template;
+pub use tls::{pem, tls_name};
 pub use websocket::{exec_message, websocket_frame};
 
 /// A door.
 pub type Target = fn(&[u8]);
 
 /// All doors by their names, and how many tries of others one of theirs takes.
-pub const TARGETS: [(&str, Target, u64); 21] = [
+pub const TARGETS: [(&str, Target, u64); 23] = [
     ("artifact", artifact, 1),
     ("attribute", attribute, 1),
     ("check", check, 1),
@@ -60,6 +62,7 @@ pub const TARGETS: [(&str, Target, u64); 21] = [
     ("filter", filter, 1),
     ("handshake", handshake, 1),
     ("hcl_format", hcl_format, 10),
+    ("pem", pem, 5),
     ("placed_alloc", placed_alloc, 20),
     ("plugin_message", plugin_message, 1),
     ("policy", policy, 5),
@@ -67,6 +70,7 @@ pub const TARGETS: [(&str, Target, u64); 21] = [
     ("rpc_message", rpc_message, 10),
     ("snapshot", snapshot, 40),
     ("template", template, 1),
+    ("tls_name", tls_name, 1),
     ("unit", unit, 1),
     ("websocket_frame", websocket_frame, 1),
 ];

@@ -11,6 +11,15 @@ pub fn hostname() -> String {
     uname().nodename().to_string_lossy().into_owned()
 }
 
+/// Which boot of the machine this is.
+///
+/// # Errors
+/// The kernel does not say it.
+pub fn boot_id() -> io::Result<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(id.trim().to_owned())
+}
+
 /// A UUID of version 4 that nobody guesses.
 ///
 /// # Errors

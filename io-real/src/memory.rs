@@ -5,8 +5,9 @@
 //! resident: after 500 jobs that came and went 57 MiB of one heap alone, and two thirds of what 300
 //! running tasks seemed to cost. Asking for it back takes milliseconds, so it is done seldom: as soon as
 //! there is nothing to do after much was done, else now and then; never by the thread that owns the core; and
-//! only if much was freed, or taken, since the last time: where a little work comes again and again, as checks do, what
-//! is given back would be taken again at once.
+//! only if much was freed since the last time: where a little work comes again and again, as checks do, what is given back
+//! would be taken again at once. Pages of the program's own file cost less to let go ([`program_pages`]): that is done
+//! after a little work, too.
 //!
 //! glibc also gives each thread that allocates a heap of its own, up to eight for each processor. Of the
 //! two dozen threads that help with the start of tasks each would leave one behind that is nearly empty;
@@ -30,8 +31,13 @@ const MANY_STEPS: u32 = 2_000;
 /// There is nothing to do if there was nothing for so long.
 const REST: Duration = Duration::from_millis(250);
 
-/// The shortest pause between two times while there is nothing to do, and while there is.
+/// The shortest pause between two times while there is nothing to do after much was done.
 const PAUSE_AT_REST: Duration = Duration::from_secs(2);
+
+/// The same after a little, as the heartbeats of a node are: one passes through as much code as the start of a job.
+const PAUSE_AFTER_LITTLE: Duration = Duration::from_secs(10);
+
+/// The same while there is something to do.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// So many more bytes than after the last time are worth it.
@@ -94,8 +100,12 @@ impl GivesBack {
 
     /// When to give it back if there is no step until then.
     pub(crate) fn due_at_rest(&self) -> Option<Instant> {
-        let due = (self.busy + REST).max(self.last + PAUSE_AT_REST);
-        (self.steps >= SOME_STEPS).then_some(due)
+        let pause = match self.steps {
+            0 => return None,
+            1..SOME_STEPS => PAUSE_AFTER_LITTLE,
+            SOME_STEPS.. => PAUSE_AT_REST,
+        };
+        Some((self.busy + REST).max(self.last + pause))
     }
 
     /// There was no step until then.
@@ -106,13 +116,16 @@ impl GivesBack {
             .left
             .each_ref()
             .map(|bytes| bytes.load(Ordering::Relaxed));
-        let mut grown = held_bytes().into_iter().zip(left);
-        if !grown.any(|(held, left)| held >= left + WORTH) {
+        let [unused, resident] = held_bytes();
+        let (freed, grown) = (unused >= left[0] + WORTH, resident >= left[1] + WORTH);
+        if !freed && !grown {
             return;
         }
         let left = self.left.clone();
         drop(tokio::task::spawn_blocking(move || {
-            give_back();
+            if freed {
+                give_back();
+            }
             program_pages::let_go();
             for (left, held) in left.iter().zip(held_bytes()) {
                 left.store(held, Ordering::Relaxed);
@@ -131,4 +144,33 @@ fn held_bytes() -> [u64; 2] {
     let said = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = said.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     [unused.into(), pages.unwrap_or(0_u64).saturating_mul(PAGE)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_sooner_after_much_than_after_little() {
+        let mut memory = GivesBack::new();
+        memory.steps = 0;
+        let begin = memory.last;
+        assert_eq!(memory.due_at_rest(), None, "nothing was done");
+        memory.step(begin);
+        assert_eq!(
+            memory.due_at_rest(),
+            Some(begin + PAUSE_AFTER_LITTLE),
+            "a little was"
+        );
+        memory.step(begin + PAUSE);
+        assert_eq!(memory.due_at_rest(), Some(begin + PAUSE + REST));
+        for _ in 0..SOME_STEPS {
+            memory.step(begin);
+        }
+        assert_eq!(
+            memory.due_at_rest(),
+            Some(begin + PAUSE_AT_REST),
+            "much was"
+        );
+    }
 }

@@ -56,7 +56,7 @@ fn task_runs_in_its_image_with_its_directories() {
 #[test]
 fn task_that_needs_too_much_memory_is_killed_and_says_so() {
     let mut world = world!(false);
-    let mut config = sh("x=$(dd if=/dev/zero bs=1M count=200 | tail -c 100000000); echo $x");
+    let mut config = sh("dd if=/dev/zero bs=1M count=200 | tail -c 100000000 >/dev/null");
     config.memory_limit = 20 << 20;
     let result = world.run(1, config);
     assert!(result.oom_killed, "{result:?}");
@@ -69,6 +69,23 @@ fn task_that_needs_too_much_memory_is_killed_and_says_so() {
         "{message}"
     );
     assert_eq!(world.destroy(1), Ok(None));
+}
+
+#[test]
+fn task_that_succeeds_is_not_blamed_for_memory_of_its_child() {
+    let mut world = world!(false);
+    let script = "dd if=/dev/zero bs=1M count=200 | tail -c 100000000 >/dev/null; exit $CODE";
+    for (launch, code) in [(1, 0), (2, 3)] {
+        let mut config = sh(script);
+        config.memory_limit = 20 << 20;
+        config.env.insert("CODE".to_owned(), code.to_string());
+        let result = world.run(launch, config);
+        assert_eq!(result.code, Some(code), "{result:?}");
+        assert_eq!(result.is_success(), code == 0, "{result:?}");
+        // The engine says that of both.
+        assert_eq!(result.oom_killed, code != 0, "{result:?}");
+        assert_eq!(world.destroy(launch), Ok(None));
+    }
 }
 
 #[test]
@@ -141,6 +158,27 @@ fn engine_that_dies_takes_its_containers_with_it_and_comes_back() {
     assert_eq!(world.destroy(1), Ok(None));
     assert_eq!(world.destroy(2), Ok(None));
     assert_eq!(world.run(3, command(&["/bin/true"])).code, Some(0));
+}
+
+#[test]
+fn task_that_ran_when_the_machine_lost_its_power_is_told_so() {
+    let mut world = world!(false);
+    world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
+    world.start(2, sh("exit 4")).unwrap();
+    world.exited();
+    drop(world.life.take());
+    world.engine.lose_power();
+    for launch in [1, 2] {
+        world.note_earlier_boot(launch);
+    }
+    world.engine.begin();
+    world.begin();
+    assert_eq!(world.recover(1), Found::Rebooted);
+    assert!(matches!(world.recover(2), Found::Exited(result) if result.code == Some(4)));
+    for launch in [1, 2] {
+        world.end_quietly(launch);
+    }
+    assert_eq!(world.engine.containers(), [""; 0]);
 }
 
 #[test]
@@ -490,12 +528,19 @@ fn image_comes_out_of_an_archive() {
     let config = with(config, "load", text("image.tar"));
     assert_eq!(world.run(1, config).code, Some(0));
     assert_eq!(world.log("stdout"), "loaded\n");
-    fs::write(&archive, "no archive").unwrap();
-    let config = with(command(&["/bin/true"]), "image", text("loaded:3"));
-    let failure = world
-        .start(2, with(config, "load", text("image.tar")))
-        .unwrap_err();
-    assert!(failure.message.contains("load"), "{failure:?}");
     assert_eq!(world.destroy(1), Ok(None));
-    assert_eq!(world.destroy(2), Ok(None));
+    // Neither from elsewhere, nor out of what is none.
+    let outside = world.alloc_dir().join("image.tar");
+    fs::rename(&archive, &outside).unwrap();
+    symlink(&outside, world.alloc_dir().join("web/local/link.tar")).unwrap();
+    fs::write(&archive, "no archive").unwrap();
+    world.engine.says(&["rmi", "loaded:2"]);
+    for (launch, load) in (2..).zip(["image.tar", "link.tar", "../../image.tar", "/etc/passwd"]) {
+        let config = with(command(&["/bin/true"]), "image", text("loaded:2"));
+        let failure = world
+            .start(launch, with(config, "load", text(load)))
+            .unwrap_err();
+        assert!(failure.message.contains("load"), "{load}: {failure:?}");
+        assert_eq!(world.destroy(launch), Ok(None));
+    }
 }

@@ -16,13 +16,16 @@ mod docker_world;
 mod registry;
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use docker_world::engine::IMAGE;
 use docker_world::{World, command, sh, text, with};
 use drover_core::effect::TaskConfig;
 use drover_core::model::value::Value;
-use registry::Registry;
+use registry::{Does, Registry};
 
 fn of(config: TaskConfig, image: &str) -> TaskConfig {
     with(config, "image", text(image))
@@ -197,4 +200,138 @@ fn fetched_image_goes_some_time_after_its_last_task() {
             .status
             .success()
     );
+}
+
+/// Fills the disk of an engine until images have so many bytes left there. What is to be removed again.
+fn fill(world: &World, leave: u64) -> PathBuf {
+    let disk = rustix::fs::statvfs(world.engine.data()).unwrap();
+    let kept = disk.f_blocks * disk.f_frsize / 50;
+    let free = disk.f_bavail * disk.f_frsize;
+    let filler = world.engine.data().join("filler");
+    let bytes = free - kept - leave;
+    fs::write(&filler, vec![0; usize::try_from(bytes).unwrap()]).unwrap();
+    filler
+}
+
+/// An engine with a small disk of its own.
+fn small_world() -> Option<World> {
+    Some(World::new(docker_world::engine::Engine::start_on(
+        128 << 20,
+    )?))
+}
+
+#[test]
+fn download_that_fills_the_engines_disk_is_given_up_and_leaves_nothing() {
+    let Some(mut world) = small_world() else {
+        return;
+    };
+    let registry = Registry::start();
+    registry.put("web", "1", &world.engine.layer(), &["WHO=web"]);
+    let image = registry.image("web:1");
+    let config = || of(command(&["/bin/true"]), &image);
+    let filler = fill(&world, 0);
+    // It has not come to an end when the agent looks.
+    registry.does(Does::Hold);
+    let failure = world.start(1, config()).unwrap_err();
+    assert!(failure.message.contains("is almost full"), "{failure:?}");
+    assert!(failure.recoverable, "there may be room the next time");
+    registry.does(Does::Serve);
+    assert_eq!(world.destroy(1), Ok(None));
+    let found = world.engine.docker(&["image", "inspect", &image]);
+    assert!(!found.status.success(), "the engine has it");
+    assert_eq!(world.remembered("pull-"), [""; 0]);
+    fs::remove_file(filler).unwrap();
+    assert_eq!(world.run(2, config()).code, Some(0));
+    assert_eq!(world.destroy(2), Ok(None));
+}
+
+#[test]
+fn archive_that_has_no_room_on_the_engines_disk_is_not_loaded() {
+    let Some(mut world) = small_world() else {
+        return;
+    };
+    let archive = world.alloc_dir().join("web/local/image.tar");
+    world.engine.image_with("app:1", "LABEL who=app");
+    world
+        .engine
+        .says(&["save", "-o", &archive.to_string_lossy(), "app:1"]);
+    world.engine.says(&["rmi", "app:1"]);
+    let config = || {
+        let config = of(command(&["/bin/true"]), "app:1");
+        with(config, "load", text("image.tar"))
+    };
+    let filler = fill(&world, 256 << 10);
+    let failure = world.start(1, config()).unwrap_err();
+    assert!(
+        failure.message.contains("is free on the engine's disk"),
+        "{failure:?}"
+    );
+    assert_eq!(world.destroy(1), Ok(None));
+    let found = world.engine.docker(&["image", "inspect", "app:1"]);
+    assert!(!found.status.success(), "the engine has it");
+    fs::remove_file(filler).unwrap();
+    assert_eq!(world.run(2, config()).code, Some(0));
+    assert_eq!(world.destroy(2), Ok(None));
+}
+
+#[test]
+fn links_of_an_image_at_our_directories_lead_nowhere() {
+    let mut world = world!();
+    let dir = tempfile::tempdir().unwrap();
+    let outside = dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let place = outside.to_string_lossy().into_owned();
+    let script = "for it in /alloc /local /secrets; do echo mine > $it/canary-$N; done";
+    for (launch, (link, target)) in (1..).zip([
+        ("local", place.clone()),
+        ("local", "/etc".to_owned()),
+        ("alloc", "../../..".to_owned()),
+        ("alloc", format!("../../../../../../../../../..{place}")),
+        ("secrets", format!("/proc/1/root{place}")),
+        ("etc/hosts", "/secrets/hosts".to_owned()),
+    ]) {
+        let image = linked(&world, dir.path(), (link, &target));
+        let mut config = of(sh(script), &image);
+        config.env.insert("N".to_owned(), launch.to_string());
+        // Some of that no engine can make a container of.
+        if let Ok(()) = world.start(launch, config) {
+            assert_eq!(world.exited().code, Some(0), "{link} to {target}");
+            for ours in ["alloc", "web/local", "web/secrets"] {
+                let canary = world.alloc_dir().join(format!("{ours}/canary-{launch}"));
+                assert!(canary.exists(), "{link} to {target}: not in {ours}");
+            }
+        } else {
+            assert_ne!(link, "local", "{target}");
+        }
+        assert_eq!(world.destroy(launch), Ok(None));
+        let found: Vec<_> = fs::read_dir(&outside).unwrap().collect();
+        assert!(found.is_empty(), "{link} to {target}: {found:?}");
+        assert!(
+            !Path::new(&format!("/etc/canary-{launch}")).exists(),
+            "{link} to {target}"
+        );
+    }
+    assert_eq!(world.engine.containers(), [""; 0]);
+}
+
+/// The usual image, with a link in it.
+fn linked(world: &World, dir: &Path, (link, target): (&str, &str)) -> String {
+    let (root, tar) = (dir.join("root"), dir.join("image.tar"));
+    let _ = fs::remove_dir_all(&root);
+    let at = root.join(link);
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    symlink(target, at).unwrap();
+    fs::write(&tar, world.engine.layer()).unwrap();
+    let mut command = Command::new("tar");
+    command
+        .arg("-C")
+        .arg(&root)
+        .arg("-rf")
+        .arg(&tar)
+        .arg(format!("./{link}"));
+    assert!(command.status().unwrap().success());
+    world
+        .engine
+        .says(&["import", &tar.to_string_lossy(), "linked:1"]);
+    "linked:1".to_owned()
 }

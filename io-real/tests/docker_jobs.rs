@@ -13,11 +13,18 @@
 mod docker_world;
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use docker_world::engine::IMAGE;
 use docker_world::{World, command, list, sh, text, with};
 use drover_core::effect::TaskConfig;
+use drover_core::input::Found;
 use drover_core::model::value::Value;
+
+/// Nothing takes longer.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// What a job says of one device.
 fn device(config: TaskConfig, host: &str, inside: &str) -> TaskConfig {
@@ -189,14 +196,7 @@ fn log_files_of_a_job_are_bounded() {
     world.settings.logging.1 = [("max-size".to_owned(), "7m".to_owned())].into();
     world.begin();
     let logging = |kind: &str, options: &[(&str, &str)]| {
-        let options = options.iter();
-        let options = options.map(|(name, value)| ((*name).to_owned(), text(value)));
-        let fields = [
-            ("type".to_owned(), text(kind)),
-            ("config".to_owned(), Value::Map(options.collect())),
-        ];
-        let config = command(&["/bin/sleep", "1000"]);
-        with(config, "logging", Value::Map(fields.into()))
+        logging(command(&["/bin/sleep", "1000"]), kind, options)
     };
     for (launch, (config, expected)) in (1..).zip([
         // The agent's own, and what it does not say.
@@ -214,6 +214,102 @@ fn log_files_of_a_job_are_bounded() {
         );
         world.end(launch);
     }
+}
+
+/// What a job says of the engine's logging driver.
+fn logging(config: TaskConfig, kind: &str, options: &[(&str, &str)]) -> TaskConfig {
+    let options = options.iter();
+    let options = options.map(|(name, value)| ((*name).to_owned(), text(value)));
+    let fields = [
+        ("type".to_owned(), text(kind)),
+        ("config".to_owned(), Value::Map(options.collect())),
+    ];
+    with(config, "logging", Value::Map(fields.into()))
+}
+
+#[test]
+fn gap_in_output_is_told() {
+    let mut world = world!();
+    let script = "test -z $FIRST || echo first; until test -e /local/go-$N; do sleep 0.01; done; \
+                  seq 10000; sleep 1000";
+    // What is kept is less than what is written while nobody reads.
+    for (launch, kept, first) in [
+        (1, "1", "first"),
+        (2, "3", "first"),
+        (3, "1", ""),
+        (4, "3", ""),
+    ] {
+        let mut config = sh(script);
+        for (name, value) in [("FIRST", first.to_owned()), ("N", launch.to_string())] {
+            config.env.insert(name.to_owned(), value);
+        }
+        let bounds = [("max-size", "10k"), ("max-file", kept)];
+        let before = world.log("stdout");
+        world
+            .start(launch, logging(config, "json-file", &bounds))
+            .unwrap();
+        if !first.is_empty() {
+            world.until_log(&format!("{before}first\n"));
+        }
+        world.begin();
+        assert_eq!(world.recover(launch), Found::Running);
+        assert!(
+            world.told.is_empty(),
+            "nothing is missing: {:?}",
+            world.told
+        );
+        // Nobody reads.
+        drop(world.life.take());
+        let go = format!("web/local/go-{launch}");
+        fs::write(world.alloc_dir().join(go), "").unwrap();
+        let container = world.engine.containers()[0].clone();
+        let until = Instant::now() + LONGEST;
+        while world.engine.says(&["logs", "--tail", "1", &container]) != "10000" {
+            assert!(Instant::now() < until, "it writes nothing");
+        }
+        world.begin();
+        assert_eq!(world.recover(launch), Found::Running);
+        world.until_told("Output may be missing since 20");
+        let came = |world: &World| world.log("stdout")[before.len()..].to_owned();
+        world.until(|world| came(world).ends_with("\n10000\n"));
+        assert!(
+            !came(&world).lines().any(|line| line == "1"),
+            "it is missing"
+        );
+        world.end(launch);
+        assert_eq!(world.told.drain(..).count(), 1, "told once");
+    }
+}
+
+#[test]
+fn output_goes_where_the_engine_sends_it() {
+    let mut world = world!();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let config = sh("echo to whom it may concern; sleep 1000");
+    let options = [("fluentd-address", address.as_str())];
+    world
+        .start(1, logging(config, "fluentd", &options))
+        .unwrap();
+    let (mut engine, _) = listener.accept().unwrap();
+    engine.set_read_timeout(Some(LONGEST)).unwrap();
+    let (mut sent, mut piece) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&sent).contains("to whom it may concern") {
+        let read = engine.read(&mut piece).unwrap();
+        assert_ne!(read, 0, "the engine sends no more: {sent:?}");
+        sent.extend_from_slice(&piece[..read]);
+    }
+    // The engine keeps some of it, too; one that does not says so.
+    let is_told = |world: &World| {
+        world
+            .told
+            .iter()
+            .any(|it| it.contains("Output is not collected"))
+    };
+    while world.log("stdout") != "to whom it may concern\n" && !is_told(&world) {
+        world.turns(100);
+    }
+    world.end(1);
 }
 
 #[test]

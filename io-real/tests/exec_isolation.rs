@@ -367,6 +367,35 @@ fn added_capability_reaches_another_user() {
 }
 
 #[test]
+fn switched_off_filters_and_limits_of_privileges_are_off() {
+    for (no_new_privileges, seccomp) in [(true, true), (true, false), (false, true), (false, false)]
+    {
+        for user in ["nobody", "root"] {
+            let Some(mut world) = World::isolated("switches") else {
+                return;
+            };
+            let policy = ExecPolicy {
+                no_new_privileges,
+                seccomp,
+                ..ExecPolicy::default()
+            };
+            let show = sh("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | cut -f2");
+            let mut config = isolated(show, &policy, &ExecConfig::default());
+            config.user = user.to_owned();
+            assert_eq!(world.run(1, config).code, Some(0));
+            // A filter is the second mode of seccomp.
+            let expected = [
+                if no_new_privileges { "1" } else { "0" },
+                if seccomp { "2" } else { "0" },
+            ];
+            let said = world.stdout();
+            assert_eq!(said.lines().collect::<Vec<_>>(), expected, "as {user}");
+            world.destroy(1).unwrap();
+        }
+    }
+}
+
+#[test]
 fn host_processes_are_seen_where_that_is_allowed() {
     let Some(mut world) = World::isolated("host-pids") else {
         return;

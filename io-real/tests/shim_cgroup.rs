@@ -22,13 +22,9 @@ fn within(group: &Group, mut task: Task) -> Task {
     task
 }
 
-#[test]
-fn task_joins_its_groups_with_their_limits() {
-    let Some(groups) = Groups::new("limits") else {
-        return;
-    };
-    let limits = Limits {
-        cpu_shares: Some(200),
+fn many_limits() -> Limits {
+    Limits {
+        cpu_shares: Some(1024),
         cpu_quota: Some((150_000, 50_000)),
         memory_max: Some(64 << 20),
         memory_reserved: Some(32 << 20),
@@ -36,7 +32,15 @@ fn task_joins_its_groups_with_their_limits() {
         processes: Some(100),
         cores: [0].into(),
         ..Limits::default()
+    }
+}
+
+#[test]
+fn task_joins_its_groups_with_their_limits() {
+    let Some(groups) = Groups::new("limits") else {
+        return;
     };
+    let limits = many_limits();
     let group = groups.create("one.task", &limits);
     let there = |name| usize::from(Path::new("/sys/fs/cgroup").join(name).is_dir());
     let counted = there("pids") + there("cpuset");
@@ -45,7 +49,8 @@ fn task_joins_its_groups_with_their_limits() {
         Version::Hybrid => assert!(group.procs.len() == 3 + counted && group.kill.is_some()),
         Version::V2 => assert!(group.procs.len() == 1 && group.kill.is_some()),
     }
-    let hybrid = Path::new("/sys/fs/cgroup/unified").is_dir();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let hybrid = mounts.contains(" /sys/fs/cgroup/unified cgroup2 ");
     assert!(!hybrid || groups.groups.version() == Version::Hybrid);
     assert!(group.oom.is_some());
     assert_eq!(groups.create("one.task", &limits), group);
@@ -64,6 +69,50 @@ fn task_joins_its_groups_with_their_limits() {
     groups.groups.remove("one.task").unwrap();
     groups.groups.remove("one.task").unwrap();
     assert!(groups.groups.list().unwrap().is_empty());
+}
+
+#[test]
+fn limits_of_task_are_those_of_its_groups() {
+    let Some(groups) = Groups::new("written") else {
+        return;
+    };
+    let group = groups.create("one.task", &many_limits());
+    let dirs = group.procs.iter().map(|procs| procs.parent().unwrap());
+    let dirs: Vec<&Path> = dirs.collect();
+    let found = |name: &str| {
+        let mut files = dirs.iter().map(|dir| fs::read_to_string(dir.join(name)));
+        files.find_map(|file| Some(file.ok()?.trim().to_owned()))
+    };
+    let of_v1 = [
+        ("cpu.shares", "1024"),
+        ("cpu.cfs_quota_us", "150000"),
+        ("cpu.cfs_period_us", "50000"),
+        ("memory.limit_in_bytes", "67108864"),
+        ("memory.memsw.limit_in_bytes", "67108864"),
+        ("memory.soft_limit_in_bytes", "33554432"),
+        ("pids.max", "100"),
+        ("cpuset.cpus", "0"),
+    ];
+    let of_v2 = [
+        ("cpu.weight", "100"),
+        ("cpu.max", "150000 50000"),
+        ("memory.max", "67108864"),
+        ("memory.swap.max", "0"),
+        ("memory.low", "33554432"),
+        ("pids.max", "100"),
+        ("cpuset.cpus", "0"),
+    ];
+    let (wanted, sure): (&[_], _) = match groups.groups.version() {
+        Version::V1 | Version::Hybrid => (&of_v1, ["cpu.shares", "memory.limit_in_bytes"]),
+        Version::V2 => (&of_v2, ["cpu.weight", "memory.max"]),
+    };
+    for (name, wanted) in wanted {
+        match found(name) {
+            Some(found) => assert_eq!((*name, found.as_str()), (*name, *wanted)),
+            // Not every kernel counts swap, and not every machine has every controller.
+            None => assert!(!sure.contains(name), "there is no {name}"),
+        }
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl World {
             return;
         }
         let result = match self.is_served(alloc, &name) {
-            true => Ok(good(probe)),
+            true => Ok(good(op, probe)),
             false => bad(probe),
         };
         let input = Input::Check(CheckInput { op, alloc, result });
@@ -138,10 +138,11 @@ impl World {
     }
 }
 
-fn good(probe: &Probe) -> ProbeAnswer {
+/// A service that works answers in some way that says so.
+fn good(op: Op, probe: &Probe) -> ProbeAnswer {
     match probe.how {
         ProbeKind::Http(_) => ProbeAnswer::Http {
-            code: 200,
+            code: [200, 204, 302, 399][usize::try_from(op.0 % 4).unwrap_or(0)],
             body: String::new(),
         },
         ProbeKind::Tcp => ProbeAnswer::Connected,

@@ -145,31 +145,12 @@ impl World {
 
     /// A new agent reads what the disk holds, as far as that can be read.
     pub(crate) fn read_disk(&mut self) -> Saved {
-        let task = |key: &Key| match key {
-            Key::Task(alloc, task) => Some(TaskKey {
-                alloc: *alloc,
-                task: task.clone(),
-            }),
-            Key::Meta
-            | Key::Job(_)
-            | Key::Eval(_)
-            | Key::Deployment(_)
-            | Key::Alloc(_)
-            | Key::Variable(_)
-            | Key::Collected(_)
-            | Key::Disk(_)
-            | Key::Periodic(_)
-            | Key::Node
-            | Key::Volume(_)
-            | Key::Namespace(_)
-            | Key::AclPolicy(_)
-            | Key::AclToken(_)
-            | Key::AclBootstrap
-            | Key::Server
-            | Key::Placed(_)
-            | Key::Reported(_)
-            | Key::Announced(_)
-            | Key::Submission(..) => None,
+        let task = |key: &Key| {
+            let Key::Task(alloc, task) = key else {
+                return None;
+            };
+            let (alloc, task) = (*alloc, task.clone());
+            Some(TaskKey { alloc, task })
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {

@@ -183,6 +183,8 @@ kinds! {
     CutOff = "the node is cut off from its servers",
     /// The servers do not know the node any more.
     ForgetNode = "the servers forget the node",
+    /// The servers do not sign what a task needs.
+    RefuseSigning = "the servers do not sign the identities",
     /// The engine of containers dies, and is back after a while.
     EngineDies = "the engine dies",
     /// All that the engine answers for a while comes about when nobody waits for it any longer.
@@ -241,6 +243,7 @@ impl Fault {
                 | Fault::FewServers
                 | Fault::CutOff
                 | Fault::ForgetNode
+                | Fault::RefuseSigning
         )
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drover_core::cluster::{Call, Credentials};
 use drover_core::effect::VolumeWork;
-use drover_core::ids::{LaunchId, SessionId, VolumeId};
+use drover_core::ids::{LaunchId, SessionId, TaskKey, VolumeId};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
 use drover_core::store::{Batch, CommitId};
@@ -61,6 +61,11 @@ pub(crate) enum Later {
         healthy: bool,
     },
     Hook(Asked),
+    TemplateData {
+        op: Op,
+        key: TaskKey,
+        entity: Arc<str>,
+    },
     Volume {
         op: Op,
         volume: VolumeId,
@@ -168,6 +173,7 @@ impl World {
             Later::EngineReturns => self.engine_returns(),
             Later::Driver { healthy } => self.driver_is(healthy),
             Later::Hook(asked) => self.end_hook(life, &asked),
+            Later::TemplateData { op, key, entity } => self.lacks_nothing(life, op, &key, &entity),
             Later::Volume {
                 op,
                 volume,

@@ -95,6 +95,6 @@ pub use point::Point;
 pub use process::Process;
 pub use search::Search;
 pub use servers::Servers;
-pub use sim::{Sim, Stepped, Turn, client_of_cluster, node};
+pub use sim::{PRIVATE_NETWORK, Sim, Stepped, Turn, client_of_cluster, node};
 pub use trace::{Column, Event, Trace, Way};
 pub use world::World;

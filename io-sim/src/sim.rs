@@ -20,6 +20,7 @@ use drover_core::effect::{Effect, StoreEffect};
 use drover_core::ids::{NodeId, RequestId};
 use drover_core::input::ShutdownMode;
 use drover_core::model::node::{DriverInfo, Node};
+use drover_core::scheduler::ports::host_network_attribute;
 use drover_core::stats::running::Running;
 use drover_core::time::Instant;
 
@@ -464,10 +465,20 @@ pub fn client_of_cluster(mut config: Config) -> Config {
     config
 }
 
-/// The node of simulated worlds: two names of the mock driver, few ports, and few addresses.
+/// The network of the host that simulated nodes have besides the usual one.
+pub const PRIVATE_NETWORK: &str = "private";
+
+/// The node of simulated worlds: two names of the mock driver, few ports, and few addresses. Of its private network
+/// half of the ports are kept for others.
 pub fn node() -> Node {
     let drivers = ["mock_driver", "mock"].map(|name| (name.to_owned(), driver_info(true)));
+    let address = (
+        host_network_attribute(PRIVATE_NETWORK),
+        "10.1.0.1".to_owned(),
+    );
     Node {
+        attributes: [address].into(),
+        reserved_ports: [(PRIVATE_NETWORK.to_owned(), vec![(20_000, 20_004)])].into(),
         name: "sim".to_owned(),
         datacenter: "dc1".to_owned(),
         region: "global".to_owned(),

@@ -15,6 +15,7 @@ use drover_core::work::{Rendering, TemplateWork};
 
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::later::{Due, Later};
 use crate::point::Point;
 use crate::world::World;
 
@@ -113,7 +114,8 @@ impl World {
         self.templates.output(key)
     }
 
-    /// Something is not there yet: says so, and returns how long it takes to come.
+    /// Something is not there yet: says so, and once more when it is there. Returns how long it takes until the
+    /// templates are rendered.
     pub(crate) fn lacks_something(
         &mut self,
         op: Op,
@@ -129,7 +131,25 @@ impl World {
         let missing = missing.collect();
         self.report_templates(op, key, entity, TemplateInput::Missing { op, missing });
         let grid = [Span::secs(1), Span::secs(300), Span::secs(3600)];
-        self.choices.one_of(&grid, Point::MissingFor, entity)
+        let there = self.choices.one_of(&grid, Point::MissingFor, entity)?;
+        let later = Later::TemplateData {
+            op,
+            key: key.clone(),
+            entity: Arc::clone(entity),
+        };
+        self.after(there, entity, later);
+        let takes = self.latency(entity, self.timeouts.hook);
+        Some(Span(there.0.saturating_add(takes.0)))
+    }
+
+    /// What was missing is there, for those that wait for it still.
+    pub(crate) fn lacks_nothing(&mut self, life: u64, op: Op, key: &TaskKey, entity: &Arc<str>) {
+        let is_it = |due: &Due| matches!(&due.what, Later::Hook(it) if it.op == op);
+        let waits = !self.cancelled.contains(&op) && self.later.values().any(is_it);
+        if waits && life == self.life {
+            let missing = Vec::new();
+            self.report_templates(op, key, entity, TemplateInput::Missing { op, missing });
+        }
     }
 
     fn report_templates(

@@ -9,7 +9,8 @@
 //! allocations. So all calls share one connection, and inbound calls are served for as long as it is open.
 //! Failing over cuts inbound log and exec sessions. So the connection is kept through an election, and
 //! through a single slow call; but not through a heartbeat without an answer ([`Client::call_or_leave`]): without one
-//! in time the node counts as lost, and so does all that runs there.
+//! in time the node counts as lost, and so does all that runs there. Calls under way stay on the connection that was
+//! left, which closes after them; what waits there for news is asked elsewhere ([`Client::call_and_follow`]).
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use drover_tls::TlsError;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::connection::{Connection, Handler, Limits, open};
@@ -36,12 +38,15 @@ struct Patience {
     missed: Option<u32>,
     /// Whether one whose reply cannot be read is kept.
     unreadable: bool,
+    /// Whether it is asked elsewhere when its server is left.
+    follows: bool,
 }
 
 /// That of most calls.
 const USUAL: Patience = Patience {
     missed: Some(MAX_FAILURES),
     unreadable: false,
+    follows: false,
 };
 
 /// Opens transports.
@@ -69,6 +74,8 @@ pub struct Client<C, H> {
     start: Instant,
     servers: Mutex<Servers>,
     current: Mutex<Option<Connection>>,
+    /// Tells who waits that a server was left.
+    left: watch::Sender<()>,
     /// Held by whoever opens a connection; the others wait for it.
     connecting: tokio::sync::Mutex<()>,
     /// Deadlines missed in a row on the current connection.
@@ -85,6 +92,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
             start: Instant::now(),
             servers: Mutex::new(servers),
             current: Mutex::new(None),
+            left: watch::Sender::new(()),
             connecting: tokio::sync::Mutex::new(()),
             missed: AtomicU32::new(0),
         }
@@ -125,6 +133,21 @@ impl<C: Connector, H: Handler> Client<C, H> {
         self.call_with(request, wait, patience).await
     }
 
+    /// The same for a question that servers hold back until there is news, and that is harmless to ask twice. One that was
+    /// left because it does not answer others may not have the news: it is asked anew where the others go.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_and_follow<R: Request>(
+        &self,
+        request: &R,
+        wait: Duration,
+    ) -> Result<R::Reply, Error> {
+        let follows = R::IDEMPOTENT;
+        self.call_with(request, wait, Patience { follows, ..USUAL })
+            .await
+    }
+
     /// The same for what cannot wait: a server that misses the deadline is left at once, also if it took the call.
     ///
     /// # Errors
@@ -152,6 +175,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
         let patience = Patience {
             missed: None,
             unreadable: true,
+            follows: false,
         };
         self.call_with(request, wait, patience).await
     }
@@ -176,12 +200,18 @@ impl<C: Connector, H: Handler> Client<C, H> {
             };
             let connection = connection?;
             let left = deadline.saturating_duration_since(Instant::now());
-            let error = match connection.call(request, left).await {
-                Ok(reply) => {
+            let called = connection.call(request, left);
+            let called = match patience.follows {
+                false => Some(called.await),
+                true => self.unless_left(&connection, called).await,
+            };
+            let error = match called {
+                Some(Ok(reply)) => {
                     self.replied(&connection);
                     return Ok(reply);
                 }
-                Err(error) => error,
+                Some(Err(error)) => error,
+                None => continue,
             };
             if !self.may_retry(&connection, &error, R::IDEMPOTENT, patience) {
                 return Err(error);
@@ -198,6 +228,27 @@ impl<C: Connector, H: Handler> Client<C, H> {
             }
             last = Some(error);
         }
+    }
+
+    /// What comes of a call; nothing as soon as its connection is left.
+    async fn unless_left<T>(
+        &self,
+        connection: &Connection,
+        called: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut left = self.left.subscribe();
+        let is_left =
+            async { while self.is_current(connection) && left.changed().await.is_ok() {} };
+        tokio::select! {
+            biased;
+            result = called => Some(result),
+            () = is_left => None,
+        }
+    }
+
+    fn is_current(&self, connection: &Connection) -> bool {
+        let current = locked(&self.current);
+        (current.as_ref()).is_some_and(|current| current.is_same(connection))
     }
 
     /// Draws the conclusions of a failed call, and says whether to call again.
@@ -334,6 +385,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
             .is_some_and(|current| current.is_same(connection))
         {
             *current = None;
+            self.left.send_replace(());
             locked(&self.servers).failed(connection.server(), self.start.elapsed());
         }
     }

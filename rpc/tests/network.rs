@@ -382,6 +382,31 @@ fn query_that_waits_where_nothing_comes_from_any_more_is_asked_elsewhere() -> tu
     Ok(())
 }
 
+/// A server that does not answer others may not have the news either, such as one that is cut off from its peers.
+#[test]
+fn query_that_waits_at_a_server_that_was_left_is_asked_elsewhere() -> turmoil::Result {
+    let World { mut sim, servers } = world(TICK, 15);
+    sim.client("node", async move {
+        let client = client();
+        client.call(&StatusPing::default(), 10 * SECOND).await?;
+        let first = at(&client);
+        servers[first].stuck.store(true, Ordering::Relaxed);
+        let asking = client.clone();
+        let query = NodeGetClientAllocs::default();
+        let asking =
+            tokio::spawn(async move { asking.call_and_follow(&query, 310 * SECOND).await });
+        sleep(SECOND).await;
+        assert_eq!(servers[first].asked("Node.GetClientAllocs"), 1);
+        let beat = NodeUpdateStatus::default();
+        assert!(client.call_or_leave(&beat, 6 * SECOND).await.is_err());
+        let began = Instant::now();
+        assert_eq!(asking.await??.index, 7);
+        assert!(began.elapsed() < 30 * SECOND, "{:?}", began.elapsed());
+        Ok(())
+    });
+    sim.run()
+}
+
 /// The other half: the server's pings arrive, the node's calls do not.
 #[test]
 fn a_call_that_does_not_arrive_is_made_elsewhere() -> turmoil::Result {

@@ -235,6 +235,9 @@ pub trait GroupWords: Sized {
     /// The same with a port that this node chooses.
     #[must_use]
     fn dynamic_port(self, label: &str) -> Self;
+    /// The same with a port that this node chooses, in this network of the host.
+    #[must_use]
+    fn dynamic_port_in(self, label: &str, host_network: &str) -> Self;
     /// The same, registered as this service at this port.
     #[must_use]
     fn registers(self, name: &str, port: &str) -> Self;
@@ -312,6 +315,15 @@ impl GroupWords for TaskGroup {
 
     fn dynamic_port(mut self, label: &str) -> TaskGroup {
         network(&mut self).dynamic_ports.push(port(label, 0));
+        self
+    }
+
+    fn dynamic_port_in(mut self, label: &str, host_network: &str) -> TaskGroup {
+        let port = Port {
+            host_network: host_network.to_owned(),
+            ..port(label, 0)
+        };
+        network(&mut self).dynamic_ports.push(port);
         self
     }
 

@@ -5,11 +5,11 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 use drover_io_sim::script::{
-    Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
-    Driver, Evaluate, Expect, FailDeployment, HandOver, OpenSession, PauseDeployment,
-    PromoteDeployment, PutVariable, Register, Replace, Resize, Restart, RestartTask, RevertJob,
-    ScaleJob, Script, SetAllocHealth, SetStable, Shutdown, Signal, SignalTask, StopAlloc,
-    TagVersion, TakeOver, TransferComplete, UntagVersion, What,
+    Act, Change, ChangeTemplate, CheckAndRegister, Collect, CollectAlloc, DeleteVariable,
+    Deregister, Dispatch, Driver, Evaluate, Expect, FailDeployment, HandOver, OpenSession,
+    PauseDeployment, PromoteDeployment, PutVariable, Register, Replace, Resize, Restart,
+    RestartTask, RevertJob, ScaleJob, Script, Seen, SetAllocHealth, SetStable, Shutdown, Signal,
+    SignalTask, StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
 };
 use drover_io_sim::{Dice, Faults, Search};
 
@@ -74,6 +74,12 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(4, "acts of versions", "") {
         acts.push(act_of_versions(&mut dice, count));
     }
+    for _ in 0..dice
+        .below(4, "acts of people who looked", "")
+        .saturating_sub(1)
+    {
+        acts.push(act_of_who_looked(&mut dice, count));
+    }
     for _ in 0..dice.below(4, "acts of scaling", "") {
         acts.push(act_of_scaling(&mut dice, count));
     }
@@ -82,6 +88,7 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(5, "acts of deployments", "") {
         acts.push(act_of_deployments(&mut dice, count));
     }
+    reach_for_the_ending(&mut dice, &mut acts);
     launches_by_hand(&mut dice, &jobs, &mut acts);
     let has = scarce(&mut dice, &mut jobs);
     if has.is_some() {
@@ -206,6 +213,49 @@ fn act_of_versions(dice: &mut Dice, jobs: usize) -> Act {
         pause: Span::millis(pause.unwrap_or(0)),
         steps: 0,
         what: about_versions(dice, job),
+    }
+}
+
+/// Now and then somebody reaches for a task just after its job was told to end, or it to begin again.
+fn reach_for_the_ending(dice: &mut Dice, acts: &mut Vec<Act>) {
+    for act in core::mem::take(acts) {
+        let job = match &act.what {
+            What::Deregister(asked) => Some(asked.job.clone()),
+            What::RestartTask(asked) => Some(asked.job.clone()),
+            _ => None,
+        };
+        acts.push(act);
+        let Some(job) = job.filter(|job| dice.below(3, "reaches for the ending", job) == 1) else {
+            continue;
+        };
+        let nth = dice.below(4, "which task that ends", &job);
+        let steps = [1, 3, 8][dice.below(3, "steps to the ending", &job)];
+        let what = match dice.below(2, "how it is reached for", &job) {
+            0 => SignalTask { job, nth }.into(),
+            _ => OpenSession { job, nth }.into(),
+        };
+        acts.push(Act {
+            pause: Span::ZERO,
+            steps,
+            what,
+        });
+    }
+}
+
+/// Somebody looks at a job, changes it, and hands it in unless it is another one by then.
+fn act_of_who_looked(dice: &mut Dice, jobs: usize) -> Act {
+    let job = format!("j{}", dice.below(jobs, "whose index", ""));
+    let seen = [Seen::Shown, Seen::Shown, Seen::Older, Seen::Nothing];
+    let pause = dice.one_of(&[0, 0, 5_000, 60_000], "pause of who looked", "");
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what: CheckAndRegister {
+            job,
+            change: Change::Env(dice.pick("env", "")),
+            saw: dice.one_of(&seen, "seen", "").unwrap_or(Seen::Shown),
+        }
+        .into(),
     }
 }
 

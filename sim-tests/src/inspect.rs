@@ -231,6 +231,13 @@ pub fn events(sim: &Sim, kind: EventType) -> usize {
     events.filter(|event| event.kind == kind).count()
 }
 
+/// How often this property had something to look at.
+pub fn looked_at(sim: &Sim, property: &str) -> u64 {
+    let reached = sim.checker.reached();
+    let times = reached.filter(|(name, _)| *name == property);
+    times.map(|(_, times)| times).sum()
+}
+
 /// Asks, and waits for the answer.
 ///
 /// # Errors

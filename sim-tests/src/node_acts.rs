@@ -4,7 +4,7 @@ use drover_core::model::drain::{DrainDeadline, DrainSpec, Eligibility};
 use drover_core::model::scheduler::{Preemption, SchedulerConfig};
 use drover_core::time::Span;
 use drover_io_sim::Dice;
-use drover_io_sim::script::{Act, ApplyNodeMeta, SetEligibility, SetScheduler, UpdateDrain};
+use drover_io_sim::script::{Act, ApplyNodeMeta, SetEligibility, SetScheduler, UpdateDrain, What};
 
 /// In some worlds the node is drained or made ineligible; in most of those it is eligible again in the end.
 pub(crate) fn acts_of_the_node(dice: &mut Dice, acts: &mut Vec<Act>) {
@@ -12,7 +12,12 @@ pub(crate) fn acts_of_the_node(dice: &mut Dice, acts: &mut Vec<Act>) {
         return;
     }
     for _ in 0..1 + dice.below(3, "acts of the node", "") {
-        acts.push(act_of_the_node(dice));
+        let act = act_of_the_node(dice);
+        let drains = matches!(&act.what, What::UpdateDrain(asked) if asked.spec.is_some());
+        acts.push(act);
+        if drains && dice.below(2, "drained in another way", "") == 1 {
+            acts.push(another_deadline(dice));
+        }
     }
     if dice.below(3, "eligible again", "") != 1 {
         let again = UpdateDrain {
@@ -71,6 +76,25 @@ fn act_of_the_node(dice: &mut Dice) -> Act {
             .one_of(&[0, 0, 2, 8], "steps of the node", "")
             .unwrap_or(0),
         what,
+    }
+}
+
+/// A drain that may be under way gets another deadline, or the same from now on.
+fn another_deadline(dice: &mut Dice) -> Act {
+    let seconds = dice.one_of(&[30, 30, 60, 900], "another deadline", "");
+    let pause = dice.one_of(&[5, 20, 60], "pause of another deadline", "");
+    let spec = DrainSpec {
+        deadline: DrainDeadline::After(Span::secs(seconds.unwrap_or(30))),
+        ignore_system_jobs: dice.below(3, "ignores system jobs now", "") == 1,
+    };
+    let what = UpdateDrain {
+        spec: Some(spec),
+        mark_eligible: true,
+    };
+    Act {
+        pause: Span::secs(pause.unwrap_or(5)),
+        steps: 0,
+        what: what.into(),
     }
 }
 

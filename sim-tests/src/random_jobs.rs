@@ -9,7 +9,7 @@ use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::Dice;
+use drover_io_sim::{Dice, PRIVATE_NETWORK};
 
 use crate::build::{
     EVER, GroupWords, TaskWords, check, check_restart, checked, group, job, parameterized,
@@ -33,6 +33,7 @@ pub(crate) fn random_job(dice: &mut Dice, id: &str) -> Job {
     match dice.below(6, "port", id) {
         1 | 2 => group = group.dynamic_port("http"),
         3 => group = group.static_port("http", 8080),
+        4 => group = group.dynamic_port_in("http", PRIVATE_NETWORK),
         _ => {}
     }
     group = with_services(dice, group, id);

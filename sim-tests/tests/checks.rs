@@ -92,6 +92,40 @@ fn failing_check_restarts_its_task_after_the_limit() {
     });
 }
 
+/// A service that does badly now and then is not restarted: it never did so often in a row.
+#[test]
+fn failures_before_a_good_answer_do_not_add_up() {
+    for_seeds(20, |sim| {
+        sim.world.faults = Faults::none();
+        let restart = check_restart(3, Span::ZERO);
+        started(sim, &web([check("http", 10, &[restart])]))?;
+        for _ in 0..4 {
+            sim.until(SOON, |sim| status(sim) == Some(CheckStatus::Success))?;
+            // It is asked once or twice meanwhile.
+            sim.world.break_services(Span::secs(19));
+            sim.until(SOON, |sim| status(sim) == Some(CheckStatus::Failure))?;
+        }
+        sim.until(SOON, |sim| status(sim) == Some(CheckStatus::Success))?;
+        sim.expect_that(restarts(sim) == 0, "it is left alone")?;
+        ends_well(sim)
+    });
+}
+
+/// A redirect is an answer, too, and so is one without content.
+#[test]
+fn each_answer_below_400_passes() {
+    for_seeds(20, |sim| {
+        sim.world.faults = Faults::none();
+        started(sim, &web([check("http", 10, &[])]))?;
+        sim.until(SOON, |sim| status(sim) == Some(CheckStatus::Success))?;
+        for _ in 0..6 {
+            sim.run(Span::secs(10))?;
+            sim.expect_that(status(sim) == Some(CheckStatus::Success), "it passes")?;
+        }
+        ends_well(sim)
+    });
+}
+
 #[test]
 fn restart_by_a_check_is_explained_by_its_failure() {
     for_seeds(20, |sim| {

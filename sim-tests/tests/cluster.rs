@@ -7,10 +7,11 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::drain::Eligibility;
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, looked_at};
 use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
 
 fn web() -> Job {
@@ -164,6 +165,14 @@ fn node_that_was_cut_off_ends_what_servers_gave_up() {
         sim.run(Span::secs(100))?;
         sim.expect_that(statuses(sim, "web").is_empty(), "servers gave it up")?;
         sim.expect_that(sim.living("main") == 1, "it runs on meanwhile")?;
+        let explained = sim
+            .view()
+            .and_then(|view| view.explain_alloc(sim.world.now(), first(sim)?));
+        let waits = explained.map(|alloc| alloc.waiting).unwrap_or_default();
+        let says = |one: &Waiting| {
+            one.what.contains("servers of the cluster") && one.then.contains("goes on meanwhile")
+        };
+        sim.expect_that(waits.iter().any(says), "it says that it goes on")?;
         sim.until(Span::secs(120), |sim| is_running_at_servers(sim, "web"))?;
         sim.expect_that(sim.living("main") == 1, "one copy runs")?;
         sim.expect_that(sim.world.starts_of("main") == 2, "another one")?;
@@ -207,6 +216,30 @@ fn alloc_stops_by_itself_when_servers_are_silent_for_too_long() {
         sim.expect_that(waits.iter().any(says), "it says until when")?;
         sim.run(Span::secs(60))?;
         sim.expect_that(sim.living("main") == 0, "it is stopped")?;
+        sim.converge()
+    });
+}
+
+/// Nobody watches its health where people say whether it is healthy. Servers that are not told that it is not wait until
+/// the roll-out's deadline.
+#[test]
+fn failed_alloc_of_roll_out_that_people_judge_is_reported_unhealthy() {
+    for_seeds_in_cluster(40, |sim| {
+        let main = task("main").ends("1s", 1);
+        let main = main.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        let mut group = group("g", [main]).rolls(1);
+        if let Some(update) = &mut group.update {
+            "manual".clone_into(&mut update.health_check);
+        }
+        let web = job("web", JobType::Service, [group]);
+        sim.at_servers(|servers| servers.register(&web, false));
+        sim.until(SOON, |sim| {
+            let servers = sim.world.servers.iter();
+            let mut allocs = servers.flat_map(|it| it.allocs_of(node(sim)));
+            allocs.any(|it| it.client_status == ClientStatus::Failed)
+        })?;
+        let times = looked_at(sim, "failed_alloc_is_reported_with_health");
+        sim.expect_that(times > 0, "it is reported")?;
         sim.converge()
     });
 }

@@ -2,18 +2,22 @@
 //! job's version is kept, bounded by number.
 
 use drover_core::agent::ShownAlloc;
-use drover_core::agent::requests::{CollectAlloc, Restart, RestartScope, StopAlloc};
+use drover_core::agent::requests::{
+    CollectAlloc, PauseDeployment, Restart, RestartScope, SetEligibility, StopAlloc,
+};
 use drover_core::config::Config;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::{ClientStatus, TaskState};
+use drover_core::model::drain::Eligibility;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation, listening};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
-use drover_sim_tests::inspect::{Inspect, SOON};
-use drover_sim_tests::{each_crash, for_seeds};
+use drover_sim_tests::inspect::{Inspect, SOON, accepts};
+use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 /// A batch job of so many copies that end soon, each with exit code 3.
 fn many(copies: i64) -> Job {
@@ -170,6 +174,61 @@ fn collected_records_are_dropped_with_job_version() {
         )?;
         sim.deregister("web", true);
         sim.until(SOON, |sim| shown(sim, "web").is_empty())?;
+        sim.converge()
+    });
+}
+
+/// What an old version left undone is not done in the new one, whose turn comes when its roll-out goes on.
+#[test]
+fn collected_alloc_of_old_version_leaves_new_version_to_run() {
+    for_seeds(50, |sim| {
+        let fails = task("main").ends("1s", 1);
+        let fails = fails.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        let mut web = service("web", [fails]);
+        web.task_groups[0] = web.task_groups[0].clone().never_again().rolls(1);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Failed))?;
+        let old = sim.allocs("web")[0].record().id;
+        // Its roll-out is paused before it could begin.
+        let set = |eligibility| SetEligibility { eligibility };
+        accepts(sim, set(Eligibility::Ineligible))?;
+        sim.register(&changed(&web, |group| group.tasks[0] = task("main")));
+        sim.run(SOON)?;
+        let deployment = sim.rollout("web").map(|rollout| rollout.id);
+        let deployment = deployment.unwrap_or_default();
+        let pause = |pause| PauseDeployment { deployment, pause };
+        accepts(sim, pause(true))?;
+        accepts(sim, set(Eligibility::Eligible))?;
+        sim.run(SOON)?;
+        accepts(sim, CollectAlloc { alloc: old })?;
+        sim.until(Span::secs(600), |sim| sim.allocs("web").is_empty())?;
+        accepts(sim, pause(false))?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.converge()
+    });
+}
+
+/// Of those that ended, those that ended first go first, not those that began first.
+#[test]
+fn alloc_that_ended_last_is_kept_though_it_began_first() {
+    for_seeds_keeping(50, 2, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let names = ["a", "b", "c"];
+        for name in names {
+            sim.register(&batch(name, [task("work").ends("1s", 0)]));
+            sim.until(SOON, |sim| {
+                let ended = shown(sim, name);
+                !ended.is_empty() && ended.iter().all(|alloc| alloc.record().finished)
+            })?;
+        }
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.run(Span::secs(600))?;
+        let kept = |sim: &Sim, name| sim.allocs(name).len();
+        let of_batch: usize = names.iter().map(|name| kept(sim, name)).sum();
+        let found = (kept(sim, "web"), of_batch);
+        sim.expect_that(found == (1, 1), &format!("{found:?} are kept"))?;
         sim.converge()
     });
 }

@@ -143,6 +143,15 @@ fn engine_that_stays_away_too_long_is_given_up() {
     });
 }
 
+/// What ended with its engine is started again when that is back.
+fn starts_again_with_its_engine(sim: &mut Sim) -> Result<(), Violation> {
+    sim.world.engine_returns();
+    sim.until(SOON, |sim| {
+        sim.runs("web", "main") && sim.living("main") == 1
+    })?;
+    sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")
+}
+
 #[test]
 fn containers_that_end_with_their_engine_start_again_when_it_is_back() {
     for_seeds_on_engine(100, |sim| {
@@ -150,11 +159,7 @@ fn containers_that_end_with_their_engine_start_again_when_it_is_back() {
         sim.world.engine_dies(false);
         sim.run(HOUR)?;
         is_untouched(sim).and(sim.expect_that(sim.living("main") == 0, "nothing lives"))?;
-        sim.world.engine_returns();
-        sim.until(SOON, |sim| {
-            sim.runs("web", "main") && sim.living("main") == 1
-        })?;
-        sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")?;
+        starts_again_with_its_engine(sim)?;
         sim.converge()
     });
 }
@@ -168,11 +173,7 @@ fn end_with_the_engine_is_told_to_the_next_agent() {
         sim.restart()?;
         sim.run(MINUTES)?;
         sim.expect_that(sim.restarts("web", "main") == 0, "nobody knows of an end")?;
-        sim.world.engine_returns();
-        sim.until(SOON, |sim| {
-            sim.runs("web", "main") && sim.living("main") == 1
-        })?;
-        sim.expect_that(sim.restarts("web", "main") == 1, "its end is counted once")?;
+        starts_again_with_its_engine(sim)?;
         sim.converge()
     });
 }

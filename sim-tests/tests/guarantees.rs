@@ -10,7 +10,7 @@ use drover_core::model::job::JobType;
 use drover_core::model::task::Task;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim};
+use drover_io_sim::{Fault, Faults, PRIVATE_NETWORK, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds, for_seeds_keeping};
@@ -147,6 +147,23 @@ fn ports_of_one_group_differ() {
         let different: BTreeSet<u16> = ports.iter().copied().collect();
         sim.expect_that(ports.len() == 8, "two ports each")?;
         sim.expect_that(different.len() == 8, &format!("{ports:?}"))
+    });
+}
+
+/// Of that network of the host half of the ports are kept for others.
+#[test]
+fn reserved_ports_of_a_host_network_are_given_to_nobody() {
+    for_seeds(60, |sim| {
+        let group = group("g", [task("main")]).dynamic_port_in("http", PRIVATE_NETWORK);
+        sim.register(&job("web", JobType::Service, [group.count(6)]));
+        sim.until(SOON, |sim| sim.living("main") == 5)?;
+        sim.run(SOON)?;
+        sim.expect_that(sim.allocs("web").len() == 5, "there is no sixth port")?;
+        let allocs = sim.allocs("web").into_iter();
+        let ports = allocs.flat_map(|alloc| alloc.record().ports.iter().map(|port| port.value));
+        let ports: BTreeSet<u16> = ports.collect();
+        let right: BTreeSet<u16> = (20_005..=20_009).collect();
+        sim.expect_that(ports == right, &format!("{ports:?}"))
     });
 }
 

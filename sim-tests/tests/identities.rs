@@ -1,12 +1,13 @@
 //! Tokens of tasks: made before each start, made anew in time, and told as the job wants it.
 
+use drover_core::agent::requests::{Restart, RestartScope};
 use drover_core::model::event::EventType;
 use drover_core::model::identity::RenewMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, changed, service, task};
-use drover_sim_tests::for_seeds;
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events, looked_at};
+use drover_sim_tests::{for_seeds, for_seeds_in_cluster};
 
 const HOUR: Span = Span::secs(3600);
 
@@ -117,6 +118,30 @@ fn token_renewal_continues_after_restart() {
     }
 }
 
+/// Servers that do not sign are asked less and less often: not each second by all that wait.
+#[test]
+fn servers_that_refuse_to_sign_are_asked_less_and_less_often() {
+    for_seeds_in_cluster(40, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let web = service("web", [task("main").token(HOUR, RenewMode::Noop)]);
+        sim.at_servers(|servers| servers.register(&web, true));
+        sim.until(SOON, |sim| sim.living("main") == 1)?;
+        // The agent knows it by then.
+        sim.run(SOON)?;
+        let alloc = sim.view().and_then(|view| view.allocs().next());
+        let alloc = alloc.map(|alloc| alloc.record().id).unwrap_or_default();
+        sim.world.faults = Faults::only(&[Fault::RefuseSigning], 1000).budget(1000);
+        let tasks = RestartScope::Running;
+        sim.ask(Restart { alloc, tasks });
+        sim.run(Span::secs(600))?;
+        let asked = looked_at(sim, "refused_signing_is_repeated_in_time");
+        sim.expect_that(asked > 10, &format!("asked {asked} times"))?;
+        sim.converge()
+    });
+}
+
 /// A token that is good for ever is made for starts alone.
 #[test]
 fn each_start_has_fresh_tokens() {
@@ -126,7 +151,7 @@ fn each_start_has_fresh_tokens() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.run(HOUR)?;
         sim.expect_that(tokens(sim) == (1, true), "one")?;
-        sim.restart_tasks("web", drover_core::agent::requests::RestartScope::Running);
+        sim.restart_tasks("web", RestartScope::Running);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.expect_that(tokens(sim) == (2, true), "another one")?;
         sim.converge()

@@ -99,6 +99,26 @@ fn moved_tag_is_rolled_out_once() {
     });
 }
 
+/// What a task of the same name runs in another group is not what this one follows.
+#[test]
+fn image_of_another_group_is_no_reason_for_a_new_version() {
+    for_seeds(30, |sim| {
+        sim.world.faults = Faults::none();
+        sim.world.push_image(IMAGE, true);
+        sim.world.push_image("other:1", true);
+        let mut job = web(main_task());
+        let other = group("h", [task("main").with("image", "other:1")]);
+        job.task_groups.push(other);
+        sim.register(&job);
+        sim.until(MINUTES, |sim| sim.living("main") == 3)?;
+        sim.run(Span::secs(20 * 60))?;
+        sim.expect_that(last_look(sim) == Some(Look::Unchanged), "it was looked at")?;
+        sim.expect_that(sim.version("web") == Some(0), "the first version")?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "nothing starts again")?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn update_survives_crash_at_every_step() {
     let crashes = each_crash(2, |sim| {

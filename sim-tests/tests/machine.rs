@@ -3,7 +3,7 @@
 
 use drover_core::agent::requests::{CollectGarbage, RestartScope};
 use drover_core::model::alloc::ClientStatus;
-use drover_core::model::job::JobType;
+use drover_core::model::job::{Constraint, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
@@ -51,6 +51,32 @@ fn hanging_probe_delays_first_job_by_timeout_only() {
         sim.restart()?;
         sim.register(&service("web", [task("main")]));
         sim.until(PROBED, |sim| sim.runs("web", "main"))
+    });
+}
+
+/// What a device does not say of itself is not what a job rules out.
+#[test]
+fn device_that_lacks_an_attribute_differs_from_each_value_of_it() {
+    for_seeds(20, |sim| {
+        sim.world.faults = Faults::none();
+        let rules = |operand: &str| {
+            let mut main = on_devices("fpga", 1);
+            main.resources.devices[0].constraints.push(Constraint {
+                target: "${device.attr.memory}".to_owned(),
+                value: "8 GiB".to_owned(),
+                operand: operand.to_owned(),
+            });
+            main
+        };
+        sim.register(&service("other", [rules("!=")]));
+        sim.until(SOON, |sim| sim.runs("other", "main"))?;
+        sim.register(&service("same", [rules("=")]));
+        sim.run(SOON)?;
+        sim.expect_that(
+            sim.allocs("same").is_empty(),
+            "it is not equal to it either",
+        )?;
+        sim.converge()
     });
 }
 

@@ -204,6 +204,24 @@ fn deadline_ends_what_is_left() {
     });
 }
 
+/// Who gives a drain another five minutes gives them from then on, not from when the drain began.
+#[test]
+fn changed_drain_counts_its_deadline_from_the_change() {
+    for_seeds(40, |sim| {
+        sim.register(&batch(EVER));
+        sim.until(SOON, |sim| sim.runs("batch", "work"))?;
+        ask(sim, drain(DrainDeadline::After(Span::secs(300))))?;
+        sim.run(Span::secs(200))?;
+        ask(sim, drain(DrainDeadline::After(Span::secs(301))))?;
+        sim.run(Span::secs(200))?;
+        sim.expect_that(sim.runs("batch", "work"), "it is not over yet")?;
+        sim.until(Span::secs(300), |sim| {
+            status(sim) == Some(DrainStatus::Complete)
+        })?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn forced_drain_waits_for_nobody() {
     for_seeds(20, |sim| {

@@ -1,12 +1,14 @@
 //! What operators are told, and how often.
 
 use drover_core::config::{Config, DiskUsageLimits};
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
+use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, listening, node};
-use drover_sim_tests::Scenario;
-use drover_sim_tests::build::{group, job, task};
-use drover_sim_tests::inspect::Inspect;
+use drover_sim_tests::build::{TaskWords, batch, changed, group, job, task};
+use drover_sim_tests::inspect::{Inspect, SOON, looked_at};
+use drover_sim_tests::{Scenario, for_seeds};
 
 /// Looks at the disk that fail, and that nobody answers, change nothing of what was told.
 #[test]
@@ -19,11 +21,32 @@ fn disk_pressure_is_told_once_however_the_looks_went() {
         let mut sim = Sim::with_config(seed, config);
         let done = story(&mut sim);
         assert_eq!(done, Ok(()), "seed {seed}");
-        let reached = sim.checker.reached();
-        let times = reached.filter(|(name, _)| *name == "disk_pressure_is_told_once");
-        told += times.map(|(_, times)| times).sum::<u64>();
+        told += looked_at(&sim, "disk_pressure_is_told_once");
     }
     assert!(told >= 40, "{told}");
+}
+
+/// A job whose first version failed and whose second is complete is complete.
+#[test]
+fn dead_job_is_told_by_its_last_allocation() {
+    for_seeds(40, |sim| {
+        let work = batch("work", [task("main").ends("1s", 1)]);
+        sim.register(&changed(&work, |group| {
+            let main = group.tasks[0].clone();
+            group.tasks[0] = main.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        }));
+        sim.until(SOON, |sim| sim.all_over("work", ClientStatus::Failed))?;
+        sim.run(SOON)?;
+        sim.register(&batch("work", [task("main").ends("1s", 0)]));
+        sim.until(SOON, |sim| {
+            let last = sim.allocs("work").pop();
+            last.is_some_and(|last| last.record().status == ClientStatus::Complete)
+        })?;
+        sim.run(SOON)?;
+        let times = looked_at(sim, "notice_of_dead_job_is_true");
+        sim.expect_that(times == 2, &format!("told twice, not {times} times"))?;
+        sim.converge()
+    });
 }
 
 fn story(sim: &mut Sim) -> Scenario {

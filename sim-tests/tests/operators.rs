@@ -1,12 +1,15 @@
 //! Operators override policies: failed allocations are replaced at once, shutdown delays skipped.
 
-use drover_core::agent::requests::{Deregister, Evaluate, Signal, StopAlloc};
+use drover_core::agent::requests::{
+    Deregister, Evaluate, OpenSession, SessionCommand, Signal, StopAlloc,
+};
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
+use drover_io_sim::Sim;
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
@@ -162,6 +165,43 @@ fn task_that_was_asked_to_end_takes_signals() {
         sim.run(Span::secs(5))?;
         let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
         sim.expect_that(done, "it is passed on")?;
+        sim.converge()
+    });
+}
+
+/// Whoever debugs a task that waits for its shutdown delay reaches it: it lives.
+#[test]
+fn task_in_shutdown_delay_takes_signals_and_sessions() {
+    for_seeds(20, |sim| {
+        let mut web = slow_to_end();
+        web.task_groups[0].shutdown_delay = None;
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        sim.deregister("web", false);
+        sim.run(Span::secs(10))?;
+        sim.expect_that(sim.living("main") == 1, "it waits")?;
+        let signal = sim.ask(Signal {
+            alloc,
+            task: Some("main".into()),
+            signal: "SIGHUP".to_owned(),
+        });
+        let session = sim.next_session();
+        let session = sim.ask(OpenSession {
+            session,
+            alloc,
+            task: "main".into(),
+            run: SessionCommand::Command(vec!["/bin/sh".to_owned()]),
+            tty: false,
+        });
+        sim.run(SOON)?;
+        let done = |sim: &Sim, asked| matches!(sim.reply(asked), Some(Reply::Done { .. }));
+        sim.expect_that(done(sim, signal), "the signal is passed on")?;
+        sim.expect_that(done(sim, session), "the session opens")?;
+        sim.until(Span::secs(900), |sim| {
+            sim.all_over("web", ClientStatus::Complete)
+        })?;
         sim.converge()
     });
 }

@@ -1,6 +1,7 @@
 //! More important jobs preempt jobs of lower priority, where that is allowed: the ports and
 //! devices that those hold.
 
+use drover_core::claims::resources::Amounts;
 use drover_core::config::{Config, Preemption};
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::group::TaskGroup;
@@ -10,7 +11,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation, listening, node};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
-use drover_sim_tests::{each_crash, for_seeds};
+use drover_sim_tests::{each_crash, for_seeds, for_seeds_on};
 
 fn at(priority: i64, mut job: Job) -> Job {
     job.priority = priority;
@@ -136,6 +137,34 @@ fn unneeded_preemption_candidate_is_spared() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(evicted(sim, "low") == 1, "it had all of these")?;
         sim.expect_that(sim.runs("idle", "idle"), "others of these were free")?;
+        sim.converge()
+    });
+}
+
+/// The two least important ones are not enough, and either of them would be beside the third: the more important one
+/// of the two stays.
+#[test]
+fn least_important_alloc_goes_where_either_would_do() {
+    let machine = Amounts {
+        cpu: 5000,
+        memory: 1200,
+        disk: 10_000,
+    };
+    for_seeds_on(machine, 60, |sim| {
+        let wants = |name: &str, priority, memory| {
+            let mut task = task(name);
+            (task.resources.cpu, task.resources.memory_mb) = (10, memory);
+            service(name, priority, group("g", [task]))
+        };
+        for (name, priority, memory) in [("a", 15, 300), ("b", 20, 300), ("c", 30, 600)] {
+            sim.register(&wants(name, priority, memory));
+            sim.until(SOON, |sim| sim.runs(name, name))?;
+        }
+        sim.register(&wants("web", 70, 900));
+        sim.until(SOON, |sim| sim.runs("web", "web"))?;
+        let gone = ["a", "b", "c"].map(|job| evicted(sim, job));
+        sim.expect_that(gone == [1, 0, 1], &format!("{gone:?} went"))?;
+        sim.expect_that(sim.runs("b", "b"), "it stays")?;
         sim.converge()
     });
 }

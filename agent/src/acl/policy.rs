@@ -27,6 +27,7 @@ use super::capability::{
     self, Capability, HostVolumeCapability, Level, PoolCapability, VariableCapability,
 };
 use crate::jobspec;
+use crate::json::typed;
 
 /// The longest text of a policy, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
@@ -81,8 +82,7 @@ impl Policy {
         }
         let read = jobspec::parse_policy(text, FILE);
         let read = read.map_err(|errors| PolicyError(errors.to_string()))?;
-        let written: Written =
-            serde_json::from_value(read).map_err(|error| PolicyError(error.to_string()))?;
+        let written: Written = typed(&read).map_err(PolicyError)?;
         written.policy()
     }
 }

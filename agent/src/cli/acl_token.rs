@@ -11,6 +11,7 @@ use super::args::{
     AclTokenArgs, AclTokenCommand, AclTokenCreateArgs, AclTokenListArgs, AclTokenUpdateArgs, Shape,
     TokenKind,
 };
+use super::client::decoded;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, table};
@@ -98,7 +99,7 @@ pub(super) fn show_new(cx: &mut Context, shape: &Shape, made: Value) -> Outcome 
     if shape.is_asked() {
         return cx.show(shape, &made);
     }
-    let token = decoded(made)?;
+    let token = decoded(&made)?;
     cx.screen.print_line(&block(lines(&token)))?;
     let words =
         "\nThe Secret ID is the token: put it into NOMAD_TOKEN. Keep it: it is not shown again.";
@@ -124,7 +125,7 @@ fn show(cx: &mut Context, shape: &Shape, token: Value) -> Outcome {
     if shape.is_asked() {
         return cx.show(shape, &token);
     }
-    cx.screen.print_line(&block(lines(&decoded(token)?)))?;
+    cx.screen.print_line(&block(lines(&decoded(&token)?)))?;
     Ok(0)
 }
 
@@ -177,11 +178,6 @@ async fn list(cx: &mut Context, args: AclTokenListArgs) -> Outcome {
     let shown = table(header, all.into_iter().map(row));
     cx.screen.print_line(&shown)?;
     Ok(0)
-}
-
-fn decoded(token: Value) -> Result<TokenDto, Failure> {
-    let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
-    serde_json::from_value(token).map_err(strange)
 }
 
 impl TokenDto {

@@ -1,5 +1,6 @@
 //! What commands ask of an agent, which is usually on the same machine.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::failure::Failure;
 use super::place::Place;
 use super::secure::TlsOptions;
 use super::token::{Secret, Token};
-use crate::admission::strip_nulls;
+use crate::json::{strip_nulls, typed};
 
 /// Where an agent listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
@@ -435,14 +436,25 @@ pub async fn whole(response: Response<Incoming>) -> Result<Bytes, Failure> {
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
     let mut value = if bytes.is_empty() {
         Value::Null
     } else {
         serde_json::from_slice(bytes).map_err(strange)?
     };
     strip_nulls(&mut value);
-    serde_json::from_value(value).map_err(strange)
+    decoded(&value)
+}
+
+/// What a part of an answer is as a type.
+///
+/// # Errors
+/// It is of another shape.
+pub fn decoded<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
+    typed(answer).map_err(strange)
+}
+
+fn strange(error: impl Display) -> Failure {
+    Failure::new(format!("the agent's answer cannot be decoded: {error}"))
 }
 
 #[cfg(test)]

@@ -104,6 +104,7 @@ fn alloc_lines(
     let reasons = [
         ("reason      ", &alloc.client_description),
         ("wanted      ", &wanted_words(alloc)),
+        ("placed by   ", &alloc.placed_by),
     ];
     let reasons = reasons.into_iter().filter(|(_, words)| !words.is_empty());
     lines.extend(reasons.map(|(label, words)| format!("  {label}{}", clean(words))));

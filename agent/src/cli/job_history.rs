@@ -4,6 +4,7 @@ use drover_core::time::Timestamp;
 use serde_json::Value;
 
 use super::args::HistoryArgs;
+use super::client::decoded;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
@@ -29,8 +30,7 @@ pub(super) async fn run(cx: &mut Context, args: HistoryArgs) -> Outcome {
     if args.shape.is_asked() {
         return cx.show(&args.shape, &answer);
     }
-    let versions: Versions = serde_json::from_value(answer)
-        .map_err(|error| Failure::new(format!("the agent's answer cannot be decoded: {error}")))?;
+    let versions: Versions = decoded(&answer)?;
     let base = base(&args, &versions.versions);
     let mut diffs = versions.diffs.unwrap_or_default().into_iter();
     let mut shown = Vec::new();

@@ -5,6 +5,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::args::{PlanArgs, Shape};
+use super::client::decoded;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::job_part;
@@ -37,8 +38,7 @@ async fn plan(cx: &mut Context, args: &PlanArgs) -> Outcome {
     let answer = sent
         .await
         .map_err(|failure| failure.answered_within("Error during plan"))?;
-    let planned: Planned = serde_json::from_value(answer.clone())
-        .map_err(|error| Failure::new(format!("the agent's answer cannot be decoded: {error}")))?;
+    let planned: Planned = decoded(&answer)?;
     let mut groups = planned.annotations.desired_updates.values();
     let code = u8::from(groups.any(DesiredUpdates::starts_or_ends));
     if args.json_output || args.template.is_some() {

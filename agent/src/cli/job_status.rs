@@ -15,6 +15,7 @@ use super::{eval_list, eval_status, monitor};
 use crate::http::dto::{
     AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary, PeriodicLaunches,
 };
+use crate::json::typed;
 use crate::times;
 
 /// Runs the command.
@@ -162,7 +163,7 @@ async fn parameterized(cx: &mut Context, job: &JobStub) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     let whole: Value = cx.client.get(&job_path(job, ""), &namespace).await?;
     let rules = whole.get("ParameterizedJob").cloned().unwrap_or_default();
-    let rules: ParameterizedJob = serde_json::from_value(rules).unwrap_or_default();
+    let rules: ParameterizedJob = typed(&rules).unwrap_or_default();
     cx.screen.title("\nParameterized Job")?;
     cx.screen.print_line(&block([
         ("Payload", rules.payload.as_str().to_owned()),

@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::table::{block, table};
 use crate::http::dto::{CapabilitiesDto, NamespaceDto};
 use crate::jobspec;
+use crate::json::typed;
 
 /// The most bytes of a file that describes a namespace.
 const MAX_READ: u64 = 1 << 20;
@@ -83,15 +84,15 @@ fn described(input: &str) -> Result<Option<NamespaceDto>, Failure> {
     if let Ok(value @ Value::Object(_)) = serde_json::from_str(&text)
         && value.get("Name").is_some()
     {
-        return read_json(value, input).map(Some);
+        return read_json(&value, input).map(Some);
     }
     let spec = jobspec::parse_namespace(&text, input);
     let spec = spec.map_err(|errors| Failure::new(errors.to_string()))?;
-    read_json(spec, input).map(Some)
+    read_json(&spec, input).map(Some)
 }
 
-fn read_json(value: Value, file: &str) -> Result<NamespaceDto, Failure> {
-    serde_json::from_value(value).map_err(|error| Failure::new(format!("{file}: {error}")))
+fn read_json(value: &Value, file: &str) -> Result<NamespaceDto, Failure> {
+    typed(value).map_err(|error| Failure::new(format!("{file}: {error}")))
 }
 
 /// The namespace as it is now, if it is there.

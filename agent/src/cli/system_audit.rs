@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::Value;
 
 use super::args::AuditArgs;
-use super::client::whole;
+use super::client::{decoded, whole};
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{short, table};
@@ -29,7 +29,7 @@ pub(super) async fn run(cx: &mut Context, args: AuditArgs) -> Outcome {
     let bytes = whole(asked.map_err(|failure| failure.within(words))?).await?;
     let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
     let value: Value = serde_json::from_slice(&bytes).map_err(strange)?;
-    let all: Vec<AuditDto> = serde_json::from_value(value.clone()).map_err(strange)?;
+    let all: Vec<AuditDto> = decoded(&value)?;
     let code = match all.iter().any(AuditDto::is_leaked) {
         true => LEAKED,
         false => 0,

@@ -47,7 +47,7 @@ impl Cluster {
         credentials: Credentials,
         call: Call,
     ) -> Result<Answer, CallError> {
-        let token = self.token(credentials);
+        let (token, called) = (self.token(credentials), call.kind());
         let made = match call {
             Call::Register(node) => self.register(token, &node).await,
             Call::Heartbeat { renew_identity } => self.heartbeat(token, renew_identity).await,
@@ -62,16 +62,19 @@ impl Cluster {
             Call::RegisterServices(services) => self.register_services(token, &services).await,
             Call::RemoveServices(services) => self.remove_services(token, &services).await,
         };
-        made.map_err(|error| CallError {
-            kind: kind(&error),
-            message: error.to_string(),
+        made.map_err(|error| {
+            self.0.told.refused(called, &error);
+            CallError {
+                kind: kind(&error),
+                message: error.to_string(),
+            }
         })
     }
 
     pub(super) fn token(&self, credentials: Credentials) -> Secret {
         let node = &self.0.node;
         match credentials {
-            Credentials::None => node.introduction.clone(),
+            Credentials::None => Secret::default(),
             Credentials::NodeSecret => node.secret.clone(),
             Credentials::Identity(identity) => identity.expose().into(),
         }
@@ -85,7 +88,25 @@ impl Cluster {
         self.0.node.id.to_string()
     }
 
+    /// A node that has nothing to prove who it is by is introduced. An introduction that is over is refused also by
+    /// servers that take nodes without one.
     async fn register(&self, auth_token: Secret, node: &ClientNode) -> Result<Answer, Error> {
+        let introduction = match auth_token.is_empty() {
+            true => self.0.node.introduction.token().await,
+            false => Secret::default(),
+        };
+        if introduction.is_empty() {
+            return self.register_by(auth_token, node).await;
+        }
+        match self.register_by(introduction, node).await {
+            Err(why) if kind(&why) == CallErrorKind::PermissionDenied => {
+                self.register_by(auth_token, node).await
+            }
+            other => other,
+        }
+    }
+
+    async fn register_by(&self, auth_token: Secret, node: &ClientNode) -> Result<Answer, Error> {
         let secret = self.0.node.secret.clone();
         let mut node = node::of(node, secret, self.0.node.tls);
         let now = Time::from_unix_nanos(times::now().0);
@@ -137,7 +158,8 @@ impl Cluster {
             secret_id: self.0.node.secret.clone(),
             ..NodeGetClientAllocs::default()
         };
-        let reply = self.0.client.call(&request, blocking(wait)).await?;
+        let wait = blocking(wait);
+        let reply = self.0.client.call_and_follow(&request, wait).await?;
         // What has no id of an allocation is none.
         let allocs = reply.allocs.iter();
         let allocs = allocs.filter_map(|(id, index)| Some((id.parse().ok()?, *index)));

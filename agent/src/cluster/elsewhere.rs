@@ -73,7 +73,7 @@ impl Cluster {
             region: self.region(),
             ..AllocGetAlloc::default()
         };
-        self.0.client.call(&request, within).await
+        self.0.client.call_and_follow(&request, within).await
     }
 
     async fn one_node(&self, node_id: String) -> Result<Option<Box<Node>>, Error> {

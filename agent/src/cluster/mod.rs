@@ -10,6 +10,7 @@
 //! | [`node`] | the node as it registers |
 //! | [`placed`], [`job`], [`jobs`] | an allocation that servers placed here, its job, and the jobs that were read lately |
 //! | [`elsewhere`], [`to_nodes`] | what servers know of allocations of other nodes, and how those nodes are reached |
+//! | [`introduction`] | what introduces the node to servers that do not know it |
 //! | [`report`] | what became of allocations, and events of the node |
 //! | [`service`] | a service of an allocation |
 //! | [`tasks`], [`questions`] | what servers do for the tasks that they placed here, and answer to their templates |
@@ -20,6 +21,7 @@
 mod calls;
 mod elsewhere;
 pub(crate) mod inbound;
+pub(crate) mod introduction;
 mod job;
 mod jobs;
 #[cfg(test)]
@@ -39,11 +41,11 @@ mod token_tests;
 mod tokens;
 pub mod untrusted;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::agent::Input;
-use drover_core::cluster::Credentials;
+use drover_core::cluster::{CallKind, Credentials};
 use drover_core::effect::ServerEffect;
 use drover_core::ids::NodeId;
 use drover_core::input::ServerInput;
@@ -54,7 +56,7 @@ use drover_io_real::driver::Inbox;
 use drover_io_real::facts;
 use drover_rpc::client::{Client, Connector};
 use drover_rpc::connection::Limits;
-use drover_rpc::error::Error;
+use drover_rpc::error::{Error, ServerErrorKind};
 use drover_rpc::msgpack::Secret;
 use drover_rpc::servers::{Backoff, Servers};
 use drover_rpc::tls::Tls;
@@ -62,6 +64,7 @@ use drover_tls::Current;
 use rustls::ClientConfig;
 
 use inbound::Inbound;
+use introduction::Introduction;
 pub(crate) use to_nodes::{ToNodes, name_of_nodes};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -77,8 +80,8 @@ pub(crate) struct NodeIdentity {
     pub(crate) region: String,
     /// Whether its own API speaks TLS.
     pub(crate) tls: bool,
-    /// A token that introduces it to servers that do not know it; empty for none.
-    pub(crate) introduction: Secret,
+    /// What introduces it to servers that do not know it.
+    pub(crate) introduction: Introduction,
 }
 
 /// Makes connections over a network, and tells the log why there are none.
@@ -88,27 +91,62 @@ struct Network {
     told: Told,
 }
 
-/// The failures that the log was told of since servers last answered: each is told once.
+/// The failures that the log was told of: each is told once. Those of connections count until servers answer, and what
+/// servers refused until they take a call of the same kind.
 #[derive(Clone, Debug, Default)]
-struct Told(Arc<Mutex<BTreeSet<String>>>);
+struct Told(Arc<Mutex<BTreeMap<String, Option<CallKind>>>>);
 
 /// How many different ones are told.
 const MAX_TOLD: usize = 64;
 
 impl Told {
     fn failed(&self, error: &Error) {
-        let text = error.to_string();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_TOLD && !told.contains(&text) {
-            tracing::warn!("{text}");
-            told.insert(text);
+        self.tell(error, None);
+    }
+
+    /// A call was made and is worth nothing. What passes by itself is not told, nor what the node mends at once.
+    fn refused(&self, called: CallKind, error: &Error) {
+        let lasts = match error.server_error_kind() {
+            Some(
+                ServerErrorKind::NoLeader
+                | ServerErrorKind::NotReady
+                | ServerErrorKind::UnknownNode
+                | ServerErrorKind::NodeDown
+                | ServerErrorKind::UnknownService,
+            ) => false,
+            Some(
+                ServerErrorKind::PermissionDenied
+                | ServerErrorKind::TokenNotFound
+                | ServerErrorKind::SecretMismatch
+                | ServerErrorKind::NoPathToRegion
+                | ServerErrorKind::MissingRegion
+                | ServerErrorKind::UnknownMethod
+                | ServerErrorKind::UndecodableRequest
+                | ServerErrorKind::Coded(_)
+                | ServerErrorKind::Other,
+            ) => true,
+            None => matches!(error, Error::InvalidReply { .. }),
+        };
+        if lasts {
+            self.tell(error, Some(called));
         }
     }
 
-    fn succeeded(&self) {
+    fn tell(&self, error: &Error, refused: Option<CallKind>) {
+        let text = error.to_string();
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.is_empty() {
-            told.clear();
+        if told.len() < MAX_TOLD && !told.contains_key(&text) {
+            tracing::warn!("{text}");
+            told.insert(text, refused);
+        }
+    }
+
+    /// Servers took a call.
+    fn succeeded(&self, called: CallKind) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.len();
+        told.retain(|_, refused| refused.is_some_and(|it| it != called));
+        if told.len() < before {
             tracing::info!("servers answer again");
         }
     }
@@ -264,14 +302,14 @@ impl CallServers for Cluster {
                 credentials,
                 call,
             } => {
-                let (cluster, inbox) = (self.clone(), inbox.clone());
+                let (cluster, inbox, called) = (self.clone(), inbox.clone(), call.kind());
                 self.credentials().clone_from(&credentials);
                 let mut under_way = self.under_way();
                 // It cannot remove itself before it is there: the lock is held.
                 let calling = tokio::spawn(async move {
                     let result = cluster.call(credentials, call).await;
                     if result.is_ok() {
-                        cluster.0.told.succeeded();
+                        cluster.0.told.succeeded(called);
                     }
                     cluster.under_way().remove(&op);
                     let answered = ServerInput::Answered { op, result };

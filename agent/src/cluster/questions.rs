@@ -6,6 +6,7 @@ use std::time::Duration;
 use drover_core::model::secret::Secret;
 use drover_io_real::cluster::{Answered, Unanswered};
 use drover_rpc::error::{Error, ServerErrorKind};
+use drover_rpc::types::Request;
 use drover_rpc::types::service::{
     NamespaceServices, ServiceRegistration, ServiceRegistrationGetService, ServiceRegistrationList,
 };
@@ -112,6 +113,10 @@ impl Cluster {
         answered.map_err(|error| unanswered(&error))
     }
 
+    async fn asked<R: Request>(&self, request: &R, within: Duration) -> Result<R::Reply, Error> {
+        self.0.client.call_and_follow(request, within).await
+    }
+
     async fn variable(&self, path: String, reading: Reading) -> Result<Answered, Error> {
         let request = VariablesRead {
             allow_stale: true,
@@ -123,7 +128,7 @@ impl Cluster {
             path,
             ..VariablesRead::default()
         };
-        let reply = self.0.client.call(&request, reading.within).await?;
+        let reply = self.asked(&request, reading.within).await?;
         let answer = reply.data.map(variable);
         Ok(Answered {
             answer: answer.map_or(Answer::Absent, Answer::Variable),
@@ -142,7 +147,7 @@ impl Cluster {
             prefix,
             ..VariablesList::default()
         };
-        let reply = self.0.client.call(&request, reading.within).await?;
+        let reply = self.asked(&request, reading.within).await?;
         let all = reply.data.into_iter().map(meta);
         Ok(Answered {
             answer: Answer::Variables(all.collect()),
@@ -169,7 +174,7 @@ impl Cluster {
             choose,
             ..ServiceRegistrationGetService::default()
         };
-        let reply = self.0.client.call(&request, reading.within).await?;
+        let reply = self.asked(&request, reading.within).await?;
         let all = reply.services.into_iter().map(instance);
         let mut all: Vec<template::Instance> = all.collect();
         if !is_choice {
@@ -192,7 +197,7 @@ impl Cluster {
             region: reading.region,
             ..ServiceRegistrationList::default()
         };
-        let reply = self.0.client.call(&request, reading.within).await?;
+        let reply = self.asked(&request, reading.within).await?;
         Ok(Answered {
             answer: Answer::Services(names(reply.services, &request.namespace)),
             index: reply.index,

@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use drover_core::agent::View;
 use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::node::Node;
 use serde_json::{Value, json};
@@ -132,11 +133,15 @@ pub(super) async fn health(State(api): State<Api>, params: Params) -> Answer {
     let settings = api.settings.clone();
     let asked = api.agent_handle.ask(move |view| {
         let trouble = view.store_error().map(str::to_owned);
-        (trouble, servers_of(view, &settings))
+        (trouble, servers_of(view, &settings), refused(view))
     });
-    let (trouble, servers) = asked.await?;
+    let (trouble, servers, refused) = asked.await?;
     let asked: Vec<&str> = params.all("type").collect();
-    let (ok, value) = condition(&asked, trouble, &servers);
+    let (ok, mut value) = condition(&asked, trouble, &servers);
+    // What runs here runs on.
+    if let (true, Some(client), Some(why)) = (ok, value.get_mut("client"), refused) {
+        client["message"] = json!(why);
+    }
     if ok {
         answer::json(&params, &value)
     } else {
@@ -145,6 +150,13 @@ pub(super) async fn health(State(api): State<Api>, params: Params) -> Answer {
             value.to_string(),
         ))
     }
+}
+
+/// Why servers do not take the node, which they never did.
+fn refused(view: View<'_>) -> Option<String> {
+    let server = view.server().filter(|it| !it.record().registered)?;
+    let why = server.last_error()?;
+    Some(format!("the node is not registered at its servers: {why}"))
 }
 
 /// Whether all parts of the agent that are asked for work, and how each does.

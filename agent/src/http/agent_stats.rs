@@ -54,6 +54,9 @@ fn client(view: View<'_>, settings: &Settings) -> Section {
         section.insert("last_heartbeat", ago.to_string());
         section.insert("heartbeat_ttl", (until - last).to_string());
     }
+    if let Some(why) = server.last_error() {
+        section.insert("last_error", why.to_owned());
+    }
     section
 }
 

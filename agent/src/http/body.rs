@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::errors::ApiError;
 use super::serve::{Caller, Receiving};
-use crate::admission::strip_nulls;
+use crate::json::{strip_nulls, typed};
 
 /// The most bytes of a request's body.
 pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
@@ -139,7 +139,7 @@ pub(super) async fn decode_with_nulls<T: DeserializeOwned>(
 ) -> Result<T, ApiError> {
     let value = whole_json(request).await?;
     let value = value.ok_or_else(|| ApiError::bad("Request body is empty"))?;
-    serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
+    typed(&value).map_err(ApiError::bad)
 }
 
 /// Reads the body as JSON of a known shape.
@@ -148,7 +148,7 @@ pub(super) async fn decode_with_nulls<T: DeserializeOwned>(
 /// It is empty, no JSON, or of another shape.
 pub(super) async fn decode<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
     let value = json(request).await?;
-    serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
+    typed(&value).map_err(ApiError::bad)
 }
 
 /// As [`decode`], where an empty body stands for the default.
@@ -161,7 +161,7 @@ pub(super) async fn decode_or_default<T: DeserializeOwned + Default>(
     let Some(value) = optional_json(request).await? else {
         return Ok(T::default());
     };
-    serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
+    typed(&value).map_err(ApiError::bad)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::Api;
 use super::answer::Answer;
@@ -158,6 +159,7 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
         false => None,
     };
     let heartbeat = form.heartbeat();
+    let mut said = Instant::now();
     loop {
         let read = blocking(move || {
             let next = reading
@@ -176,6 +178,7 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
                 {
                     return;
                 }
+                said = Instant::now();
             }
             Next::Deleted if follow => {
                 let piece = Piece {
@@ -196,10 +199,11 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
                 tokio::select! {
                     () = file_change(changes.as_ref()) => break,
                     () = to.closed() => return,
-                    () = tokio::time::sleep(HEARTBEAT), if heartbeat.is_some() => {
+                    () = tokio::time::sleep_until(said + HEARTBEAT), if heartbeat.is_some() => {
                         if to.send(heartbeat.clone().unwrap_or_default()).await.is_err() {
                             return;
                         }
+                        said = Instant::now();
                     }
                 }
             },

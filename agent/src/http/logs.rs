@@ -16,6 +16,7 @@ use drover_core::ids::{AllocId, TaskName};
 use rustix::fs::inotify;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::Api;
 use super::answer::Answer;
@@ -258,6 +259,7 @@ async fn pump(
     to: mpsc::Sender<Bytes>,
 ) {
     let mut changes = Changes::new(&agent_handle, &files, &wanted);
+    let mut said = Instant::now();
     loop {
         changes.note();
         // Asked before reading: what a task wrote before its end is then read before this ends.
@@ -277,6 +279,7 @@ async fn pump(
             {
                 return;
             }
+            said = Instant::now();
             continue;
         }
         if !wanted.follow || over || files.is_removed() {
@@ -290,10 +293,12 @@ async fn pump(
                     false => return,
                 },
                 () = to.closed() => return,
-                () = tokio::time::sleep(HEARTBEAT), if heartbeat.is_some() => {
+                // Not since the last change: the task's other output changes the same directory.
+                () = tokio::time::sleep_until(said + HEARTBEAT), if heartbeat.is_some() => {
                     if to.send(heartbeat.clone().unwrap_or_default()).await.is_err() {
                         return;
                     }
+                    said = Instant::now();
                 }
             }
         }

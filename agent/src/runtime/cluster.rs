@@ -11,6 +11,7 @@ use drover_io_real::migrate::token::NodeSecret;
 
 use super::Settings;
 use crate::cluster::inbound::Inbound;
+use crate::cluster::introduction::{self, Introduction};
 use crate::cluster::{Cluster, NodeIdentity, ToNodes};
 use crate::http::agent::NOMAD_VERSION;
 
@@ -46,9 +47,12 @@ pub(super) fn calls(
         secret: secret.expose().into(),
         region: settings.file.agent.region(),
         tls: settings.tls.http().is_some(),
-        introduction: env::var("NOMAD_CLIENT_INTRO_TOKEN")
-            .unwrap_or_default()
-            .into(),
+        introduction: Introduction {
+            given: env::var("NOMAD_CLIENT_INTRO_TOKEN")
+                .unwrap_or_default()
+                .into(),
+            file: settings.data_dir.join(introduction::FILE),
+        },
     };
     let tls = settings.tls.rpc();
     Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)

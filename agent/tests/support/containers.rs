@@ -20,7 +20,15 @@ use crate::support::Lone;
 
 /// An agent whose engine it is, with these settings of the plugin; none where there is no engine.
 pub fn agent(more: &str) -> Option<(Lone, Engine)> {
-    let engine = Engine::start(false)?;
+    Some(agent_of(Engine::start(false)?, more))
+}
+
+/// The same, whose engine has a bridge and rules in the packet filter. For a network of the test's own.
+pub fn agent_with_rules() -> Option<(Lone, Engine)> {
+    Some(agent_of(Engine::start_with_rules()?, ""))
+}
+
+fn agent_of(engine: Engine, more: &str) -> (Lone, Engine) {
     let endpoint = engine.socket();
     let lone = Lone::configured(&format!(
         "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n{more}\n}}\n}}\n",
@@ -30,7 +38,7 @@ pub fn agent(more: &str) -> Option<(Lone, Engine)> {
         let driver = &nodes.get(0)?["Drivers"]["docker"];
         (driver["Healthy"] == true).then_some(())
     });
-    Some((lone, engine))
+    (lone, engine)
 }
 
 /// Registers a job whose only task, `t`, says this.

@@ -103,6 +103,11 @@ impl Program {
         state.0.iter().any(|line| line.contains(text))
     }
 
+    /// How many lines of standard output there are by now.
+    pub fn count_lines(&self) -> usize {
+        self.out.state.lock().unwrap().0.len()
+    }
+
     /// As [`Program::line`], of the error output.
     pub fn err_line(&self, text: &str) -> String {
         let found = self.err.find(text, 0);

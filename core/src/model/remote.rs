@@ -13,7 +13,7 @@ use crate::model::secret::Secret;
 pub struct RemotePrevious {
     /// Its id.
     pub alloc: AllocId,
-    /// Where its node answers: `http://HOST:PORT`. Empty if that is asked of servers.
+    /// Where its node answers: `http://HOST:PORT` or `https://HOST:PORT`. Empty if that is asked of servers.
     pub address: Arc<str>,
     /// What its node wants to see before it gives away the disk. A secret.
     pub token: Secret,

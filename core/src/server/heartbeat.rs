@@ -3,7 +3,8 @@
 //! - The first follows at once when the node is registered, or when an agent starts whose node was.
 //! - Each following one is sent when the time is over for which the last reply says that the node counts as alive,
 //!   and no sooner, whatever else is asked of the servers. (A reply to a registration may shorten that time: servers
-//!   count anew from there.)
+//!   count anew from there.) The exception: where servers do not name any more what they had as living, the next one
+//!   tells at once whether they know the node, and so whether that is to end ([`super::watch`]).
 //! - One that failed is tried again by [`super::retry::heartbeat`].
 //! - Servers that do not know the node hear none until it is registered.
 
@@ -15,6 +16,10 @@ use crate::time::{Instant, Span};
 /// The times that are believed, whatever a reply says.
 const SHORTEST: Span = Span::secs(1);
 const LONGEST: Span = Span::secs(24 * 3600);
+
+/// How soon one tells whether servers know the node, and the least time after another.
+const CONFIRMS: Span = Span::millis(50);
+const BETWEEN: Span = Span::secs(1);
 
 /// When the servers heard of the node, and when they hear again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,17 +68,19 @@ impl Heartbeat {
         (self.state, self.ready) = (State::Unregistered, false);
     }
 
-    /// Whether the next is to be sent now.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.deadline().is_some_and(|at| at <= now)
-    }
-
     /// When the next is sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Due(at) => Some(at),
             State::Unregistered | State::Asked(_) => None,
         }
+    }
+
+    /// When the next is sent, if servers shall say that they know the node, as they did not since then.
+    pub(super) fn confirms(&self, since: Instant) -> Option<Instant> {
+        let is_wanted = self.ready && !self.failing && self.sent_at <= since;
+        let soon = (since + CONFIRMS).max(self.sent_at + BETWEEN);
+        self.deadline().filter(|_| is_wanted).map(|at| at.min(soon))
     }
 
     pub(super) fn asked(&mut self, now: Instant, op: Op) {

@@ -17,6 +17,7 @@
 //! - **What outlives the agent** is in [`ServerRecord`]: that the node is registered, so that the next agent beats
 //!   at once, its identity and its eligibility.
 
+mod allocs;
 pub mod heartbeat;
 pub mod node_events;
 pub mod registration;
@@ -33,19 +34,17 @@ use serde::{Deserialize, Serialize};
 use self::heartbeat::Heartbeat;
 use self::node_events::NodeEvents;
 use self::registration::Registration;
-use self::reports::{Reports, Sent};
+use self::reports::Reports;
 use self::services::Services;
 use self::watch::Watch;
-use crate::announced::{Announced, Instances};
 use crate::cluster::{
-    AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, Credentials,
-    NodeReply, PlacedAlloc,
+    Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, Credentials, NodeReply,
+    PlacedAlloc,
 };
 use crate::cx::Cx;
 use crate::effect::{Effect, ServerEffect};
 use crate::ids::AllocId;
 use crate::input::ServerInput;
-use crate::model::alloc::ClientStatus;
 use crate::model::drain::Eligibility;
 use crate::model::remote::RemotePrevious;
 use crate::model::secret::Secret;
@@ -366,7 +365,7 @@ impl Server {
             self.registration.asked(op, node);
             self.registrations += 1;
         }
-        if self.heartbeat.is_due(now) {
+        if self.next_beat().is_some_and(|at| at <= now) {
             let renew_identity = self.renew_identity && self.record.identity.is_some();
             let op = self.call(cx, Call::Heartbeat { renew_identity }, HEARTBEAT_TIMEOUT);
             self.heartbeat.asked(now, op);
@@ -402,138 +401,6 @@ impl Server {
         }
     }
 
-    /// The allocations that servers are to be told of now.
-    pub fn reports_due(&self, now: Instant) -> Vec<AllocId> {
-        match self.may_report() {
-            true => self.reports.due(now),
-            false => Vec::new(),
-        }
-    }
-
-    /// What servers have is known, and they know the node.
-    fn may_report(&self) -> bool {
-        self.watch.is_applied() && self.heartbeat.is_ready()
-    }
-
-    /// These are the reports that are due, of `asked`: what servers do not have of them is sent.
-    pub fn report(&mut self, cx: &mut Cx<'_>, reports: Vec<Sent>, asked: &[AllocId]) {
-        let news = self.reports.news(cx, reports, asked);
-        if news.is_empty() {
-            return;
-        }
-        let reports = news.iter().map(|(report, _)| report.clone()).collect();
-        let op = self.call(cx, Call::ReportAllocs(reports), CALL_TIMEOUT);
-        self.reports.asked(cx.now.at, op, news);
-    }
-
-    /// Whether servers have an allocation as it is by this index of its record.
-    pub fn has_report(&self, id: AllocId, index: u64) -> bool {
-        self.reports.has(id, index)
-    }
-
-    /// An allocation is this one from now on.
-    pub fn note(&mut self, cx: &mut Cx<'_>, report: Sent) {
-        self.reports.note(cx, report);
-    }
-
-    /// Servers may have something else of an allocation than they acknowledged.
-    pub fn doubt(&mut self, cx: &mut Cx<'_>, id: AllocId) {
-        self.reports.doubt(cx, id);
-        self.services.doubt(cx, id);
-    }
-
-    /// An allocation has these services from now on, for servers to know.
-    pub fn note_services(&mut self, cx: &mut Cx<'_>, id: AllocId, services: Instances) {
-        self.services.note(cx, id, services);
-    }
-
-    /// Servers may have these services of an earlier life of the agent.
-    pub fn restore_services(&mut self, cx: &mut Cx<'_>, announced: Announced) {
-        let all: Vec<AllocId> = announced.allocs().collect();
-        cx.shared.announced = announced;
-        all.into_iter().for_each(|id| self.services.review(cx, id));
-    }
-
-    /// An allocation cannot be run.
-    pub fn refuse(&mut self, cx: &mut Cx<'_>, id: AllocId, why: String) {
-        self.refused.insert(id, why.into());
-        if let Some(report) = self.refusal(id) {
-            self.reports.note(cx, report);
-        }
-    }
-
-    /// An allocation that was to replace this one is not run here, and never was.
-    pub fn pass_over(&mut self, id: AllocId, replaces: Option<RemotePrevious>) {
-        self.passed_over.insert(id, replaces);
-    }
-
-    /// What an allocation was to replace that was never run here.
-    pub fn passed_over(&self, id: AllocId) -> Option<Option<&RemotePrevious>> {
-        self.passed_over.get(&id).map(Option::as_ref)
-    }
-
-    /// What is reported of an allocation that cannot be run.
-    pub fn refusal(&self, id: AllocId) -> Option<Sent> {
-        let report = AllocReport {
-            id,
-            status: ClientStatus::Failed,
-            description: self.refused.get(&id)?.clone(),
-            tasks: BTreeMap::new(),
-            health: None,
-            address: None,
-            found: None,
-        };
-        // There is no record of it that could change.
-        Some((Arc::new(report), 0))
-    }
-
-    /// An allocation is to end when servers are out of reach for so long; not for that if none.
-    pub fn stops_after(&mut self, id: AllocId, silence: Option<Span>) {
-        match silence {
-            Some(silence) => drop(self.silence.insert(id, silence)),
-            None => drop(self.silence.remove(&id)),
-        }
-    }
-
-    /// The allocations that are to end because servers are out of reach for too long.
-    pub fn out_of_contact(&mut self, now: Instant) -> Vec<AllocId> {
-        let quiet = now - self.last_contact();
-        let over = self.silence.extract_if(.., |_, most| *most <= quiet);
-        over.map(|(id, _)| id).collect()
-    }
-
-    /// When an allocation ends if servers are out of reach until then; none if it goes on.
-    pub fn ends_without_contact(&self, id: AllocId) -> Option<Instant> {
-        let silence = self.silence.get(&id)?;
-        Some(self.last_contact() + *silence)
-    }
-
-    /// When servers last acknowledged a heartbeat, or this life of the agent began.
-    pub fn last_contact(&self) -> Instant {
-        self.heartbeat.last().unwrap_or(self.since)
-    }
-
-    /// Whether servers acknowledged that an allocation ended, as it is by this index of its record, if it has one.
-    pub fn knows_end(&self, id: AllocId, index: Option<u64>) -> bool {
-        self.reports.knows_end(id, index)
-    }
-
-    /// An allocation that ended is removed here; what servers know of it, and that they do, is remembered.
-    pub fn keep_end(&mut self, cx: &mut Cx<'_>, id: AllocId) {
-        self.services.note(cx, id, Instances::new());
-        self.silence.remove(&id);
-    }
-
-    /// Nothing of an allocation is left here.
-    pub fn forget(&mut self, cx: &mut Cx<'_>, id: AllocId) {
-        self.watch.forget(id);
-        self.reports.forget(cx, id);
-        self.services.note(cx, id, Instances::new());
-        self.refused.remove(&id);
-        self.passed_over.remove(&id);
-        self.silence.remove(&id);
-    }
-
     /// What is decided up to now is saved before the servers hear of it: that a node of this id is here, for one.
     fn call(&self, cx: &mut Cx<'_>, call: Call, limit: Span) -> Op {
         let kind = call.kind();
@@ -562,11 +429,9 @@ impl Server {
         let events = self.events.deadline();
         let reports = self.reports.deadline();
         let services = self.services.deadline();
-        let silence = self.silence.values().min();
-        let silence = silence.map(|most| self.last_contact() + *most);
         [
             (self.registration.deadline(), ServerTimer::Register),
-            (self.heartbeat.deadline(), ServerTimer::Heartbeat),
+            (self.next_beat(), ServerTimer::Heartbeat),
             // Of a node that is not known nothing is taken.
             (
                 events.filter(|_| self.heartbeat.is_ready()),
@@ -578,11 +443,20 @@ impl Server {
                 services.filter(|_| self.may_report()),
                 ServerTimer::Services,
             ),
-            (silence, ServerTimer::OutOfContact),
+            (self.next_without_contact(), ServerTimer::OutOfContact),
         ]
         .into_iter()
         .filter_map(|(at, timer)| Some((at?, timer)))
         .min()
+    }
+
+    /// When the next heartbeat is sent.
+    fn next_beat(&self) -> Option<Instant> {
+        let status = |id| self.reports.acknowledged(id);
+        let lived = |id| status(id).is_some_and(|it| !it.is_terminal());
+        let unnamed = self.watch.dropped_since(lived);
+        let soon = unnamed.and_then(|since| self.heartbeat.confirms(since));
+        soon.or(self.heartbeat.deadline())
     }
 
     /// The calls whose answers are awaited.

@@ -5,7 +5,9 @@
 //! - **Servers may be behind**, and behind what they said before. An answer that is not newer than what was asked for is no
 //!   news, and an allocation that is older than the one that is here is left alone. After such an answer it is asked
 //!   again at once, and after two within a second a second later; and by index 0, which servers that are not behind
-//!   answer, if it does not name an allocation that is here.
+//!   answer, if it does not name an allocation that is here, or names one that is not.
+//! - **Servers may go back for good**, when they are restored from a snapshot. The answer to index 0 counts whatever its
+//!   index is, and what it names by another index than is here is pulled.
 //! - **A round is pulled in pieces**, because replies have a greatest size and jobs may be large. What one piece brings is
 //!   used whatever becomes of the others. What cannot be read is pulled no more until servers change it.
 //! - **What replaces another comes after it**, also where that one is of a later piece: it gets the disk that the other
@@ -14,7 +16,8 @@
 //!   the same index in a few seconds.
 //! - **What servers do not name any more is removed**; but not by a round alone, since servers that lost the node
 //!   itself name nothing either. A heartbeat that was sent after the round has to be acknowledged, and from the
-//!   question to that acknowledgement nothing may have been registered: so the node was known all the time.
+//!   question to that acknowledgement nothing may have been registered: so the node was known all the time. Where
+//!   servers had it as living, that heartbeat is sent at once: they give away its place and its ports.
 //! - **After an error** it is asked again in half a minute or more, or as soon as another call succeeds.
 //! - It begins when the node is ready in the servers' eyes, and anew when they had forgotten it.
 
@@ -190,8 +193,11 @@ impl Watch {
             (self.state, self.stale_at) = (State::Due(now + pause), Some(now));
             return;
         }
-        let is_new =
-            |(id, index): &(&AllocId, &u64)| self.known.get(*id).is_none_or(|known| known < *index);
+        let is_first = self.index == 0;
+        let is_new = |(id, index): &(&AllocId, &u64)| {
+            let known = self.known.get(*id);
+            known.is_none_or(|known| known < *index || is_first && known != *index)
+        };
         let lacks = round.allocs.iter().filter(is_new).map(|(id, _)| *id);
         let lacks: BTreeSet<AllocId> = lacks.collect();
         (self.misses, self.behind) = (false, false);
@@ -202,11 +208,13 @@ impl Watch {
     }
 
     /// The index of servers before Nomad 2.0.5 falls when the allocation is gone that changed last: an answer that is not
-    /// newer may be right. Who names less than was named before is one like that, or behind; an answer to index 0 is
-    /// never behind.
+    /// newer may be right. Who names less than was named before is one like that, or behind; and who names what is not
+    /// here has forgotten what came after, or is behind. An answer to index 0 is never behind.
     fn look_for_missing(&mut self, round: &AllocIndexes) {
         let mut here = self.known.keys();
-        if here.any(|id| !round.allocs.contains_key(id) && !self.dropped.contains_key(id)) {
+        let lacks = |id: &AllocId| !round.allocs.contains_key(id) && !self.dropped.contains_key(id);
+        let mut named = round.allocs.keys();
+        if here.any(lacks) || named.any(|id| !self.known.contains_key(id)) {
             self.index = 0;
         }
     }
@@ -257,8 +265,9 @@ impl Watch {
     /// Takes what is news of what came.
     fn take(&mut self, came: Vec<Arc<PlacedAlloc>>, round: &AllocIndexes, news: &mut Pulled) {
         for alloc in came {
-            let known = self.known.get(&alloc.id);
-            if known.is_none_or(|known| *known < alloc.modify_index) {
+            let (known, is) = (self.known.get(&alloc.id), alloc.modify_index);
+            let goes_back = self.index == 0 && round.allocs.get(&alloc.id) == Some(&is);
+            if known.is_none_or(|known| *known < is || goes_back && *known != is) {
                 self.known.insert(alloc.id, alloc.modify_index);
                 let token = round.migrate_tokens.get(&alloc.id);
                 news.tokens
@@ -356,6 +365,12 @@ impl Watch {
         let is_over = |(_, since): &(&AllocId, &Instant)| **since < sent;
         let over = self.dropped.iter().filter(is_over).map(|(id, _)| *id);
         over.collect()
+    }
+
+    /// Since when servers do not name the last of those that are such.
+    pub(super) fn dropped_since(&self, is_such: impl Fn(AllocId) -> bool) -> Option<Instant> {
+        let dropped = self.dropped.iter().filter(|(id, _)| is_such(**id));
+        dropped.map(|(_, since)| *since).max()
     }
 
     /// Nothing of an allocation is left here.

@@ -1,7 +1,7 @@
 //! Exec sessions: programs beside a task with somebody connected to each.
 //!
-//! A session begins only while its task runs, and is part of the launch that runs then: when that ends, it is
-//! destroyed with everything that is left of the launch. Nothing of a session is remembered, because none
+//! A session begins only while its task runs and was not asked to end yet, and is part of the launch that runs then:
+//! when that ends, it is destroyed with everything that is left of the launch. Nothing of a session is remembered, because none
 //! outlives the agent. There is no limit to its time; it ends with its program, or with whoever is
 //! connected to it, and the driver says so.
 
@@ -51,7 +51,9 @@ impl TaskRunner {
             tty,
         } = asked;
         let launch = match (&self.phase, &self.record.launch) {
-            (Phase::Running, Some(launch)) => launch.id,
+            (Phase::Running | Phase::Delaying(_) | Phase::Deregistering(_), Some(launch)) => {
+                launch.id
+            }
             (Phase::Recovering(_), _) => return refuse(cx, request, "Task not recovered yet"),
             _ => return refuse(cx, request, "Task not running"),
         };

@@ -1,5 +1,5 @@
-//! Signals of operators: passed on, and answered whatever becomes of the task; and signals that
-//! report a change of templates.
+//! Signals of operators: passed on as long as the task's process lives, and answered whatever becomes of it; and
+//! signals that report a change of templates.
 
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;
@@ -15,10 +15,22 @@ const MAX_PENDING_SIGNALS: usize = 64;
 impl TaskRunner {
     /// An operator's signal. Answers `request` now if it cannot be sent, else when the driver did.
     pub fn signal(&mut self, cx: &mut Cx<'_>, signal: &str, request: RequestId) {
-        let launch = match (&self.phase, &self.record.launch) {
-            (Phase::Running | Phase::Stopping(_), Some(launch)) => launch.id,
-            _ => return refuse(cx, request, "Task not running"),
+        let lives = match &self.phase {
+            Phase::Running | Phase::Delaying(_) | Phase::Deregistering(_) | Phase::Stopping(_) => {
+                true
+            }
+            Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => false,
         };
+        let Some(launch) = self.record.launch.as_ref().filter(|_| lives) else {
+            return refuse(cx, request, "Task not running");
+        };
+        let launch = launch.id;
         if self.signals.len() >= MAX_PENDING_SIGNALS {
             return refuse(cx, request, "too many signals are under way; try again");
         }

@@ -386,6 +386,15 @@ fn own_job_of_the_same_name_is_another() {
     assert_eq!(world.living().count(), 2);
     let own = world.agent.as_ref().and_then(own_alloc);
     assert!(own.is_some_and(|id| id != AllocId(1)));
+    let placed_by = |id| {
+        let view = world.agent.as_ref().map(Agent::view);
+        let explained = view.and_then(|view| view.explain_alloc(world.at(), id));
+        explained.map(|it| it.placed_by)
+    };
+    let by_servers = placed_by(AllocId(1));
+    assert_eq!(by_servers, Some("the servers of the cluster"));
+    let by_node = own.and_then(placed_by);
+    assert!(by_node.is_some_and(|it| it.contains("this node itself")));
     world.crash(Span::secs(1));
     world.run(Span::secs(10));
     world.servers.collect(world.now, AllocId(1));
@@ -411,42 +420,6 @@ fn allocation_of_servers_is_not_stopped_here() {
     world.input(Span::ZERO, request);
     world.run(Span::secs(5));
     assert_eq!(world.living().count(), 1);
-}
-
-#[test]
-fn allocation_that_may_not_run_alone_stops_when_servers_are_out_of_reach() {
-    let mut world = World::quiet();
-    let mut one = job("web", 0);
-    for group in &mut one.task_groups {
-        group.stop_after_client_disconnect = Some(Span::secs(60));
-    }
-    world.servers.place(world.now, placed(1, one));
-    world.servers.place(world.now, placed(2, job("web", 0)));
-    world.run(Span::secs(300));
-    assert_eq!(world.living().count(), 2, "servers answer");
-    world.unreachable = true;
-    world.run(Span::secs(40));
-    assert_eq!(world.living().count(), 2);
-    world.run(Span::secs(40));
-    let left: Vec<AllocId> = world.living().map(|it| it.task.alloc).collect();
-    assert_eq!(left, [AllocId(2)]);
-    world.unreachable = false;
-    world.run(Span::secs(120));
-    assert_eq!(differences(&world), Vec::<String>::new());
-}
-
-#[test]
-fn purged_node_keeps_what_its_servers_still_have() {
-    let mut world = World::quiet();
-    world.servers.place(world.now, placed(1, job("web", 0)));
-    world.run(Span::secs(30));
-    // They answer that there is nothing, until the node is registered again.
-    world.servers.known = None;
-    world.servers.changed(world.now);
-    world.run(Span::secs(300));
-    assert_eq!(world.living().count(), 1);
-    assert_eq!(world.checks.starts.get(&AllocId(1)), Some(&1));
-    assert_eq!(differences(&world), Vec::<String>::new());
 }
 
 /// Found by a search: what the servers lost sight of was pulled, and the agent died before it had reported it again.

@@ -8,5 +8,6 @@ mod identities;
 mod life;
 mod servers;
 mod services;
+mod silence;
 mod templates;
 mod world;

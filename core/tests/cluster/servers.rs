@@ -181,6 +181,13 @@ impl Servers {
         self.services.retain(|_, it| it.alloc != id);
     }
 
+    /// Servers have what they had by this index, and count on from there. Whoever waits hears at once.
+    pub(crate) fn restore(&mut self, now: Instant, index: u64, allocs: BTreeMap<AllocId, Alloc>) {
+        (self.index, self.allocs) = (index, allocs);
+        self.past.clear();
+        self.waiting.iter_mut().for_each(|one| one.until = now);
+    }
+
     /// When something happens here by itself.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let known = self.known.as_ref().filter(|it| it.ready);

@@ -290,6 +290,7 @@ impl Cgroups {
         Ok(match self.controlled.as_slice() {
             [cpu, memory] => GroupDirs::V1 {
                 cpu: own(cpu),
+                cpuacct: None,
                 memory: own(memory),
                 unified: self.unified.as_ref().map(own),
             },

@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::program::Program;
+use crate::facts::boot_id;
 use crate::proc_stat::Stat;
 
 /// Who a process is, also after the agent or the machine restarted: pids are used again.
@@ -283,9 +284,4 @@ fn identity(pid: Pid) -> io::Result<Identity> {
         start_time: Stat::of(pid.as_raw_pid())?.start_time,
         boot_id: boot_id()?,
     })
-}
-
-fn boot_id() -> io::Result<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(id.trim().to_owned())
 }

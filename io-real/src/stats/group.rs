@@ -17,6 +17,8 @@ pub enum GroupDirs {
     V1 {
         /// Of the `cpu` controller.
         cpu: PathBuf,
+        /// Of the `cpuacct` controller, where somebody makes a group in it that is not that of `cpu`.
+        cpuacct: Option<PathBuf>,
         /// Of the `memory` controller.
         memory: PathBuf,
         /// In the controller-less version 2 tree of a hybrid system.
@@ -52,15 +54,16 @@ impl GroupFiles {
             }
             GroupDirs::V1 {
                 cpu,
+                cpuacct,
                 memory,
                 unified,
             } => {
-                // Where `cpuacct` is mounted apart, nobody makes a group in it; the unified tree
+                // Where `cpuacct` is mounted apart, only engines make groups in it; the unified tree
                 // counts the same.
                 if let Some(dir) = unified {
                     add(dir, v2::FILES);
                 }
-                add(cpu, v1::CPUACCT);
+                add(cpuacct.as_ref().unwrap_or(cpu), v1::CPUACCT);
                 // Each file costs; who has no quota is never throttled, and nobody gives it one later.
                 unthrottled = !has_quota(cpu);
                 if !unthrottled {

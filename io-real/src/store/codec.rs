@@ -203,7 +203,8 @@ fn evaluation(value: &[u8]) -> Result<Arc<Evaluation>, String> {
                 *reason = serde_json::json!({ "words": words });
             }
         }
-        serde_json::from_value(whole).map_err(|_| why)
+        let whole = serde_json::to_vec(&whole).unwrap_or_default();
+        json(&whole).map_err(|_| why)
     })
 }
 

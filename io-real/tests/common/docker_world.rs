@@ -71,6 +71,8 @@ pub struct World {
     pub settings: DockerSettings,
     /// With whose tasks the containers of the next life share cores.
     pub groups: Option<Cgroups>,
+    /// What people were told of tasks.
+    pub told: Vec<String>,
     _dir: TempDir,
 }
 
@@ -142,6 +144,7 @@ impl World {
             engine,
             settings: DockerSettings::default(),
             groups: None,
+            told: Vec::new(),
             _dir: dir,
         };
         world.begin();
@@ -212,6 +215,17 @@ impl World {
         self.data.path().join("docker")
     }
 
+    /// What is remembered of a launch is of another boot of the machine.
+    pub fn note_earlier_boot(&self, launch: u128) {
+        let file = self.records().join(LaunchId(launch).to_string());
+        let mut bytes = fs::read(&file).unwrap();
+        let boot = drover_io_real::facts::boot_id().unwrap();
+        let mut parts = bytes.windows(boot.len());
+        let at = parts.position(|part| part == boot.as_bytes()).unwrap();
+        bytes[at..at + boot.len()].reverse();
+        fs::write(&file, bytes).unwrap();
+    }
+
     /// The names of those that begin like this.
     pub fn remembered(&self, begin: &str) -> Vec<String> {
         let files = fs::read_dir(self.records()).unwrap();
@@ -262,6 +276,9 @@ impl World {
         match input {
             Input::Driver(task, input) => {
                 assert_eq!(task, key());
+                if let DriverInput::Event { message, .. } = &input {
+                    self.told.push(message.clone());
+                }
                 Some(input)
             }
             Input::Node(NodeInput::Driver { report, .. }) => {
@@ -271,6 +288,16 @@ impl World {
                 None
             }
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until people are told this of a task, or were; nothing else may be said meanwhile.
+    pub fn until_told(&mut self, words: &str) {
+        while !self.told.iter().any(|told| told.contains(words)) {
+            let input = self.next();
+            let said = self.note(input);
+            let is_event = matches!(said, None | Some(DriverInput::Event { .. }));
+            assert!(is_event, "{said:?}");
         }
     }
 

@@ -33,16 +33,22 @@ pub struct Engine {
 impl Engine {
     /// An engine, if one is installed and may be started here; else says why not.
     pub fn start(live_restore: bool) -> Option<Engine> {
-        Engine::start_as(live_restore, false)
+        Engine::start_as(live_restore, false, None)
+    }
+
+    /// The same, whose disk has no more than so many bytes.
+    #[allow(dead_code, reason = "tests of full disks use it")]
+    pub fn start_on(bytes: u64) -> Option<Engine> {
+        Engine::start_as(false, false, Some(bytes))
     }
 
     /// The same, as it is installed: with rules of its own in the packet filter. For a network of the test's own.
     #[allow(dead_code, reason = "tests of networks use it")]
     pub fn start_with_rules() -> Option<Engine> {
-        Engine::start_as(false, true)
+        Engine::start_as(false, true, None)
     }
 
-    fn start_as(live_restore: bool, has_rules: bool) -> Option<Engine> {
+    fn start_as(live_restore: bool, has_rules: bool, disk: Option<u64>) -> Option<Engine> {
         let missing = ["dockerd", "docker", "busybox"]
             .iter()
             .find(|name| !is_there(name));
@@ -60,6 +66,9 @@ impl Engine {
             live_restore,
             has_rules,
         };
+        if let Some(bytes) = disk {
+            small_disk(&engine.data(), bytes);
+        }
         let made = engine.try_begin().map(|()| engine.import());
         if let Err(why) = made.and_then(|()| engine.runs_containers()) {
             eprintln!("skipped: no engine can run here: {why}");
@@ -149,6 +158,27 @@ impl Engine {
             std::thread::yield_now();
         }
         let _ = fs::remove_file(file);
+    }
+
+    /// Ends the engine, and all that it started, as a machine does that loses its power: what lies in memory is gone.
+    #[allow(dead_code, reason = "tests of restarts use it")]
+    pub fn lose_power(&mut self) {
+        let ids = self.says(&["ps", "-aq", "--no-trunc"]);
+        self.kill_9();
+        end_below(self.dir.path());
+        let groups = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
+        for group in groups.flatten() {
+            for id in ids.lines() {
+                remove_group(&group.path().join("docker").join(id));
+                remove_group(&group.path().join(id));
+            }
+        }
+        let _ = fs::remove_dir_all(self.dir.path().join("exec"));
+    }
+
+    /// Where it keeps images and containers.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -250,6 +280,22 @@ fn is_alive(number: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().unwrap_or_default();
     !number.is_empty() && !state.is_empty() && !state.starts_with('Z')
+}
+
+/// Puts a file system of so many bytes there. It goes with what is mounted below the engine's directory.
+fn small_disk(at: &Path, bytes: u64) {
+    use rustix::mount::{MountFlags, mount};
+    fs::create_dir_all(at).unwrap();
+    let size = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+    mount("none", at, "tmpfs", MountFlags::empty(), size.as_c_str()).unwrap();
+}
+
+/// Removes a control group, once nothing is in it any more; nothing if there is none.
+fn remove_group(dir: &Path) {
+    let until = Instant::now() + TIMEOUT;
+    while dir.is_dir() && fs::remove_dir(dir).is_err() && Instant::now() < until {
+        std::thread::yield_now();
+    }
 }
 
 /// Ends whatever an engine left whose arguments name its directory, with all that it started, and what is mounted

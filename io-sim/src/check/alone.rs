@@ -14,7 +14,7 @@ impl Checker {
         for alloc in agent.view().allocs() {
             self.poll_timeout_matches_earliest_deadline(agent, alloc)?;
             self.nonterminal_alloc_has_deadline_or_awaited_event(agent, alloc)?;
-            self.waiting_alloc_names_ungranted_claims(agent, alloc)?;
+            self.waiting_alloc_names_ungranted_claims(None, agent, alloc)?;
             for task in alloc.tasks() {
                 self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;
                 self.task_state_matches_phase(task)?;

@@ -3,11 +3,12 @@
 //! It says the rule of `drover_core::claims` once more, in the simplest and slowest way: from what job files ask
 //! for, what allocations were given, and what is alive in the world. Where the two differ, one is wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::claims::{Claim, Holder};
+use drover_core::config::Config;
 use drover_core::ids::AllocId;
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::group::TaskGroup;
@@ -31,9 +32,29 @@ pub(super) struct Claims {
     /// What the node had when it was looked at last, and whether it ever had less than before.
     had: Option<[Option<u64>; 3]>,
     shrank: bool,
+    /// The ports that the node keeps for others, by its networks; of all networks if that has no name.
+    reserved: BTreeMap<String, Vec<(u16, u16)>>,
 }
 
 impl Claims {
+    pub(super) fn of(config: &Config) -> Claims {
+        Claims {
+            reserved: config.node.reserved_ports.clone(),
+            ..Claims::default()
+        }
+    }
+
+    fn is_reserved(&self, network: &str, value: u16) -> bool {
+        let network = if network.is_empty() {
+            "default"
+        } else {
+            network
+        };
+        let of_it = [network, ""].into_iter();
+        let mut ranges = of_it.filter_map(|name| self.reserved.get(name)).flatten();
+        ranges.any(|(first, last)| *first <= value && value <= *last)
+    }
+
     pub(super) fn agent_died(&mut self) {
         self.agent_restored = false;
     }
@@ -196,6 +217,7 @@ impl Checker {
     /// An allocation waits for exactly its claims that older allocations hold.
     pub(super) fn waiting_alloc_names_ungranted_claims(
         &mut self,
+        world: Option<&World>,
         agent: &Agent,
         alloc: &AllocRunner,
     ) -> Verdict {
@@ -224,7 +246,14 @@ impl Checker {
             let holder = view.alloc(*id);
             holder.is_none_or(|it| is_there(it) && !ends(it) && !is_dropped(it))
         };
-        let holder = rule.iter().find(|(_, id)| goes_on(id));
+        // What servers want no more waits until those that are behind know that, too.
+        let truth = world.and_then(|world| world.servers.as_ref());
+        let truth = truth.filter(|_| alloc.record().of_servers);
+        let wanted = truth.is_none_or(|servers| {
+            let placed = servers.alloc(alloc.record().id).and_then(|it| it.now());
+            placed.is_some_and(|placed| !placed.desired.is_terminal())
+        });
+        let holder = rule.iter().find(|(_, id)| wanted && goes_on(id));
         let sent = holder.and_then(|(_, id)| self.cluster.sent(*id));
         self.holds(Property::AwaitedHolderIsStopping, holder.is_none(), || {
             format!("{name} waits for {holder:?}, which is not to end; servers sent {sent:?}")
@@ -272,10 +301,27 @@ impl Checker {
         for alloc in view.allocs() {
             if self.claims.seen.insert(alloc.record().id) && self.claims.agent_restored {
                 self.placed_alloc_fits_capacity(view, alloc)?;
+                self.given_port_is_not_reserved(alloc)?;
             }
         }
         self.claims.agent_restored = true;
         Ok(())
+    }
+
+    /// What servers chose is theirs to answer for.
+    fn given_port_is_not_reserved(&mut self, alloc: &AllocRunner) -> Verdict {
+        let record = alloc.record();
+        if record.ports.is_empty() || record.of_servers {
+            return Ok(());
+        }
+        let reserved = |port: &&AssignedPort| {
+            let network = &port.host_network;
+            self.claims.is_reserved(network, port.value)
+        };
+        let wrong = record.ports.iter().find(reserved);
+        self.holds(Property::GivenPortIsNotReserved, wrong.is_none(), || {
+            format!("{} has {wrong:?}", record.name)
+        })
     }
 
     /// What is new fits beside all that is older and goes on, and has the cores that it asks for.

@@ -1,11 +1,12 @@
 //! What stays of allocations whose directories were garbage-collected.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::model::alloc::TaskState;
-use drover_core::model::event::EventType;
+use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::store::collected::CollectedAlloc;
 use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
 use drover_core::store::{Batch, Key, Record};
@@ -153,10 +154,10 @@ impl Checker {
         let of_disk = world.disk.saved();
         let tasks = of_disk.tasks.iter().filter(|(key, _)| key.0 == alloc.id);
         let differs = |name, task: &TaskRecord| {
-            record
-                .tasks
-                .get(name)
-                .is_none_or(|kept| end_of(kept) != end_of(&task.state))
+            record.tasks.get(name).is_none_or(|kept| {
+                let whole = are_the_last(&kept.events, &task.state.events);
+                !whole || end_of(kept) != end_of(&task.state)
+            })
         };
         let wrong = tasks.filter(|(key, task)| differs(&key.1, task));
         let wrong: Vec<_> = wrong.map(|(key, _)| key.1.clone()).collect();
@@ -164,6 +165,18 @@ impl Checker {
         self.holds(Property::CollectedRecordIsTrue, holds, || {
             format!("{}, tasks {wrong:?}: {record:?} of {alloc:?}", alloc.name)
         })
+    }
+}
+
+/// Whether these are the last of all events, with the last end before them if it is not among them.
+fn are_the_last(kept: &[Arc<TaskEvent>], all: &[Arc<TaskEvent>]) -> bool {
+    let is_end = |event: &&Arc<TaskEvent>| event.kind == EventType::Terminated;
+    let last_end = all.iter().rev().find(is_end);
+    match kept.split_first() {
+        None => all.is_empty(),
+        Some((first, others)) => {
+            all.ends_with(kept) || Some(first) == last_end && all.ends_with(others)
+        }
     }
 }
 

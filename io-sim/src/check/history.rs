@@ -29,6 +29,12 @@ impl TaskPath {
         let (job, group) = (record.job.clone(), record.group.clone());
         TaskPath(job, created, record.job_version, group, record.index)
     }
+
+    /// A place of the present version of a job.
+    pub(super) fn in_job(job: &JobRecord, group: &GroupName, index: u32) -> TaskPath {
+        let (created, version) = (job.job.create_index, job.job.version);
+        TaskPath(job.job.key(), created, version, group.clone(), index)
+    }
 }
 
 /// What of an allocation only goes forward.
@@ -177,6 +183,8 @@ pub(super) struct History {
     pub(super) evicted: BTreeSet<(AllocId, Option<AllocId>)>,
     /// Places of batch jobs that are done: by which allocation, and its index.
     pub(super) completed: BTreeMap<TaskPath, (AllocId, u64)>,
+    /// Places in which an allocation ended that was to run.
+    pub(super) ended: BTreeSet<TaskPath>,
     /// Latest versions of jobs, by when they were made.
     pub(super) versions: BTreeMap<(JobKey, u64), u64>,
     /// Launches that a new agent has to look for.

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::Agent;
-use drover_core::ids::TaskKey;
+use drover_core::ids::{Run, TaskKey};
+use drover_core::input::HookInput;
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::task::Task;
+use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 use drover_core::time::Span;
 
@@ -22,7 +24,59 @@ pub(super) struct Identities {
     known: BTreeMap<TaskKey, BTreeMap<String, u32>>,
     /// Since its last start.
     started: BTreeMap<TaskKey, BTreeMap<String, u32>>,
+    /// What servers were asked to sign for a start and did not answer yet, and for whom.
+    asked: BTreeMap<Op, TaskKey>,
+    /// Of whom they refused to sign it.
+    refused: BTreeMap<TaskKey, Refused>,
 }
+
+/// Servers refused to sign what a start needs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refused {
+    /// The start, and the version of the job.
+    start: (Run, u64),
+    times: u32,
+    /// When they did last, since the beginning; not known if they never answered.
+    at: Option<Span>,
+}
+
+impl Refused {
+    /// The pause before they are asked again: it doubles from a second up to a quarter of a minute.
+    fn pause(self) -> Span {
+        let doubled = Span::secs(1 << self.times.saturating_sub(1).min(4));
+        doubled.min(Span::secs(15))
+    }
+}
+
+impl Identities {
+    /// The next agent asks as if nobody had.
+    pub(super) fn agent_died(&mut self) {
+        self.asked.clear();
+        self.refused.clear();
+    }
+
+    /// A hook's answer is about to be taken; one that nobody awaits any more is none.
+    pub(super) fn delivered(&mut self, world: &World, agent: &Agent, answer: &HookInput) {
+        if agent.view().operations().get(answer.op).is_none() {
+            return;
+        }
+        let Some(key) = self.asked.remove(&answer.op) else {
+            return;
+        };
+        match (&answer.result, self.refused.get_mut(&key)) {
+            (Err(why), Some(refused)) if why.recoverable => {
+                refused.times += 1;
+                refused.at = Some(world.elapsed());
+            }
+            (Ok(_) | Err(_), _) => {
+                self.refused.remove(&key);
+            }
+        }
+    }
+}
+
+/// How late an agent may be called back, and the most that is added to a pause.
+const SLACK: Span = Span::secs(66);
 
 /// By then who runs was told of a new token.
 const SOON: Span = Span::secs(60);
@@ -58,6 +112,44 @@ impl Checker {
         let holds = wanted(task.spec().task()).all(is_new);
         self.holds(Property::StartHasItsIdentityTokens, holds, || {
             format!("{key:?} has {now:?}, and had {before:?} at the start before")
+        })
+    }
+
+    /// Servers that refuse to sign the tokens of a start are asked again: less and less often, and in time.
+    pub(crate) fn refused_signing_is_repeated_in_time(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        op: Op,
+        key: &TaskKey,
+    ) -> Verdict {
+        let alloc = agent.view().alloc(key.alloc);
+        let task = alloc.and_then(|alloc| alloc.task(&key.task));
+        let Some(task) = task.filter(|task| matches!(task.phase(), Phase::Preparing(_))) else {
+            return Ok(());
+        };
+        let start = (task.record().runs, task.spec().job().version);
+        let own = self.identities.asked.extract_if(.., |_, of| of == key);
+        let unanswered = own.count() > 0;
+        self.identities.asked.insert(op, key.clone());
+        let known = self.identities.refused.entry(key.clone()).or_default();
+        if known.start != start {
+            *known = Refused {
+                start,
+                ..Refused::default()
+            };
+        }
+        if unanswered {
+            (known.times, known.at) = (known.times + 1, None);
+        }
+        let refused = *known;
+        let Some(at) = refused.at else {
+            return Ok(());
+        };
+        let (waited, pause) = (world.elapsed().0 - at.0, refused.pause().0);
+        let holds = (pause..=pause + SLACK.0).contains(&waited);
+        self.holds(Property::RefusedSigningIsRepeatedInTime, holds, || {
+            format!("{key:?} asks again after {:?}: {refused:?}", Span(waited))
         })
     }
 

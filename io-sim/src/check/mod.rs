@@ -109,6 +109,7 @@ use crate::check::killing::Killing;
 use crate::check::machine::Devices;
 use crate::check::namespaces::Namespaces;
 use crate::check::node_meta::NodeMeta;
+use crate::check::notices::Notices;
 use crate::check::periodic::Launched;
 use crate::check::policy::JobFiles;
 use crate::check::reached::Reached;
@@ -205,6 +206,7 @@ pub struct Checker {
     disks: Disks,
     draining: Draining,
     node_meta: NodeMeta,
+    notices: Notices,
     scheduler: Scheduler,
     /// The operator's keys, as the node is configured.
     configured_meta: BTreeMap<String, String>,
@@ -293,10 +295,11 @@ impl Checker {
             disks: Disks::default(),
             draining: Draining::default(),
             node_meta: NodeMeta::new(),
+            notices: Notices::default(),
             scheduler: Scheduler::default(),
             configured_meta: config.node.meta.clone(),
             host_volumes: config.node.host_volumes.clone(),
-            claims: Claims::default(),
+            claims: Claims::of(config),
             cluster: Cluster::default(),
             checks: Checks::default(),
             foretold: None,
@@ -353,7 +356,7 @@ impl Checker {
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
                 self.foretell(world, agent, asked);
-                self.versions.asked(agent, asked);
+                self.versions.asked(agent, *request, asked);
                 self.dispatches.asked(agent, *request, asked);
                 self.signals.asked(world, agent, *request, asked);
                 self.scaling.asked(agent, *request, asked);
@@ -368,6 +371,7 @@ impl Checker {
             }
             Some(input @ Input::Hook(reported)) => {
                 self.removals.delivered(reported);
+                self.identities.delivered(world, agent, reported);
                 self.templates.delivered(input);
             }
             Some(input @ Input::Template(..)) => self.templates.delivered(input),
@@ -455,6 +459,7 @@ impl Checker {
         self.lives.agent_died();
         self.killing.agent_died();
         self.health.agent_died();
+        self.identities.agent_died();
         self.exits.agent_died();
         self.evals.agent_died();
         self.devices.agent_died();
@@ -492,6 +497,7 @@ impl Checker {
             self.acl.agent_restored(world);
             self.cluster.agent_restored(world);
             self.draining.agent_restored(world);
+            self.notices.agent_restored(world);
             self.meta_of_new_agent(world);
             self.scheduler.agent_restored(world);
             let unread = world

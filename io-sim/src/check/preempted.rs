@@ -132,7 +132,61 @@ impl Checker {
         let right = found == (Some([true; 5]), false, false);
         self.holds(Property::PreemptedAllocHasLowerPriority, right, || {
             format!("{found:?} (may, margin, common, named, older; in vain, done) {record:?}")
-        })
+        })?;
+        self.least_important_alloc_is_preempted(agent, alloc)
+    }
+
+    /// Nobody is preempted where one of lower priority in its place would have been enough.
+    fn least_important_alloc_is_preempted(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let (view, record) = (agent.view(), alloc.record());
+        let shown = self.lives.allocs.get(&record.id);
+        let shown = shown.and_then(|known| known.shown.as_ref());
+        let by = record.preempted_by.and_then(|id| view.alloc(id));
+        // What happened in this step can be played again.
+        let Some(by) = by.filter(|_| shown.is_some_and(|before| !before.stops)) else {
+            return Ok(());
+        };
+        let Some(group) = by.job().group(by.record().group.as_str()) else {
+            return Ok(());
+        };
+        let preempted = &by.record().preempts;
+        let stays = |it: &&AllocRunner| {
+            let id = it.record().id;
+            // It may be over as soon as it was told to end.
+            let other = is_there(it) && !preempted.contains(&id) && id != by.record().id;
+            other || id == record.id
+        };
+        let stay: Vec<_> = view.allocs().filter(stays).collect();
+        let priority = |it: &AllocRunner| {
+            let job = &view.job(it.job_key())?.job;
+            (job.job_modify_index <= by.record().create_index).then_some(job.priority)
+        };
+        let is_less = |it: &AllocRunner| match (priority(it), priority(alloc)) {
+            (Some(less), Some(more)) => less < more,
+            (None, _) | (_, None) => false,
+        };
+        let would_do = |other: &&&AllocRunner| {
+            let one = other.record();
+            let without = stay.iter().filter(|it| it.record().id != one.id);
+            let without: Vec<_> = without.copied().collect();
+            let own = one.slot() == by.record().slot();
+            let may = !own && !one.of_servers && !one.finished && !ends(other);
+            may && is_less(other) && fits(view, group, &without)
+        };
+        let instead = stay.iter().find(would_do);
+        let name = instead.map(|it| it.record().name.clone());
+        self.holds(
+            Property::LeastImportantAllocIsPreempted,
+            name.is_none(),
+            || {
+                let (gone, by) = (&record.name, &by.record().name);
+                format!("{gone} goes for {by}, and {name:?} would have been enough")
+            },
+        )
     }
 }
 

@@ -53,6 +53,7 @@ impl Checker {
         self.one_commit_in_flight(id, batch)?;
         self.collected_records(world, agent, batch)?;
         self.only_garbage_is_collected(world, batch)?;
+        self.notices_of_commit(agent, batch)?;
         for (key, record) in batch {
             if let (Key::Alloc(alloc), None) = (key, record) {
                 self.records_are_removed_after_directory(world, *alloc)?;

@@ -258,8 +258,10 @@ impl Checker {
         self.variable_change_checks_index(request, &asked, reply)?;
         self.acl_answered(&asked, reply)?;
         self.scaling_is_bounded(request, reply)?;
+        self.registration_checks_index(request, reply)?;
         self.dispatched_job_is_as_asked(world, request, &asked, reply)?;
         self.living_task_takes_signals(request, reply)?;
+        self.living_task_takes_sessions(request, reply)?;
         self.deleted_namespace_is_empty(world, &asked, reply)?;
         self.job_without_home_is_refused(request, reply)?;
         self.rejected_registration_brings_no_job(request, reply)?;

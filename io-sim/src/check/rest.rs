@@ -15,6 +15,7 @@ use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
 use super::canaries::{stands, waits_for_people};
+use super::history::TaskPath;
 use super::limits::{EVALS_OF_JOB, EVALS_OF_PURGED_JOBS};
 use super::policy::copies;
 use super::wait_for::awaits_services;
@@ -234,6 +235,13 @@ impl Checker {
             let name = GroupName::from(group.name.as_str());
             for index in 0..copies(&job.job, group) {
                 let done = job.done.contains(&name, index);
+                let ended = self
+                    .lives
+                    .ended
+                    .contains(&TaskPath::in_job(job, &name, index));
+                self.holds(Property::CopyIsDoneByItsVersion, ended || !done, || {
+                    format!("{key} {name}[{index}] of version {}", job.job.version)
+                })?;
                 let here = |alloc: &&AllocRunner| {
                     alloc.record().group == name && alloc.record().index == index
                 };

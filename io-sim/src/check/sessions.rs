@@ -3,7 +3,7 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::LaunchId;
-use drover_core::task::runner::TaskRunner;
+use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::limits::SESSIONS;
 use super::{Checker, Property, Verdict};
@@ -20,7 +20,8 @@ impl Checker {
         launch: LaunchId,
     ) -> Verdict {
         let own = task.record().launch.as_ref().map(|launch| launch.id);
-        let runs = runs && own == Some(launch);
+        let waits = matches!(task.phase(), Phase::Delaying(_) | Phase::Deregistering(_));
+        let runs = (runs || waits) && own == Some(launch);
         let detail = || {
             let key = &task.spec().key;
             let phase = task.phase();

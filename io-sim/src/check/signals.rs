@@ -1,4 +1,4 @@
-//! Signals that people send.
+//! Signals that people send, and sessions that they open.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,13 @@ use drover_core::task::runner::{Phase, TaskRunner};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
-/// What is remembered of signals.
+/// What is remembered of what people ask of tasks that live.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
-    /// Those for one task that lived when somebody asked, and of which nobody had told that it ended.
+    /// Signals for one task that lived when somebody asked, and of which nobody had told that it ended.
     for_the_living: BTreeSet<RequestId>,
+    /// Sessions in such a task, if it was not asked to end yet.
+    sessions: BTreeSet<RequestId>,
 }
 
 impl Signals {
@@ -27,25 +29,45 @@ impl Signals {
         request: RequestId,
         asked: &Request,
     ) {
-        let Request::Signal(asked) = asked else {
-            return;
+        let (alloc, name, requests) = match asked {
+            Request::Signal(asked) => (asked.alloc, asked.task.as_ref(), &mut self.for_the_living),
+            Request::OpenSession(asked) => (asked.alloc, Some(&asked.task), &mut self.sessions),
+            _ => return,
         };
-        let alloc = agent.view().alloc(asked.alloc);
-        let task = asked.task.as_ref().and_then(|name| alloc?.task(name));
-        let lives = |task: &TaskRunner| {
-            let runs = matches!(task.phase(), Phase::Running | Phase::Stopping(_));
-            let launch = task.record().launch.as_ref().map(|launch| launch.id);
-            let process = launch.and_then(|launch| world.processes.get(&launch));
-            runs && process.is_some_and(|process| process.alive)
-        };
-        if agent.view().shutdown().is_none() && task.is_some_and(lives) {
-            self.for_the_living.insert(request);
+        let alloc = agent.view().alloc(alloc);
+        let task = name.and_then(|name| alloc?.task(name));
+        let ends = matches!(asked, Request::Signal(_));
+        if agent.view().shutdown().is_none() && task.is_some_and(|it| lives(world, it, ends)) {
+            requests.insert(request);
         }
     }
 }
 
+/// Whether the agent knows a task to live that does; also one that was asked to end, if it `may_end`.
+fn lives(world: &World, task: &TaskRunner, may_end: bool) -> bool {
+    let runs = match task.phase() {
+        Phase::Running | Phase::Delaying(_) | Phase::Deregistering(_) => true,
+        Phase::Stopping(_) => may_end,
+        Phase::Waiting
+        | Phase::Preparing(_)
+        | Phase::Starting(_)
+        | Phase::Recovering(_)
+        | Phase::Cleaning(_)
+        | Phase::Pausing(_)
+        | Phase::Dead(_) => false,
+    };
+    let launch = task.record().launch.as_ref().map(|launch| launch.id);
+    let process = launch.and_then(|launch| world.processes.get(&launch));
+    runs && process.is_some_and(|process| process.alive)
+}
+
+/// Whether somebody is told that a task does not run.
+fn is_said_to_be_over(reply: &Reply) -> bool {
+    matches!(reply, Reply::Refused(Refusal::Conflict(why)) if why == "Task not running")
+}
+
 impl Checker {
-    /// Nobody is told of a task that lives that it does not run, also if it was asked to end.
+    /// Nobody is told of a task that lives that it does not run, also if it waits to be asked to end, or was.
     pub(super) fn living_task_takes_signals(
         &mut self,
         request: RequestId,
@@ -54,9 +76,23 @@ impl Checker {
         if !self.signals.for_the_living.remove(&request) {
             return Ok(());
         }
-        let refused =
-            matches!(reply, Reply::Refused(Refusal::Conflict(why)) if why == "Task not running");
+        let refused = is_said_to_be_over(reply);
         self.holds(Property::LivingTaskTakesSignals, !refused, || {
+            format!("{request:?} {reply:?}")
+        })
+    }
+
+    /// The same of whoever opens a session, until the task is asked to end.
+    pub(super) fn living_task_takes_sessions(
+        &mut self,
+        request: RequestId,
+        reply: &Reply,
+    ) -> Verdict {
+        if !self.signals.sessions.remove(&request) {
+            return Ok(());
+        }
+        let refused = is_said_to_be_over(reply);
+        self.holds(Property::LivingTaskTakesSessions, !refused, || {
             format!("{request:?} {reply:?}")
         })
     }

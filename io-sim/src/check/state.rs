@@ -3,7 +3,7 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::AllocId;
-use drover_core::model::alloc::TaskLife;
+use drover_core::model::alloc::{DesiredStatus, TaskLife};
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
@@ -30,6 +30,7 @@ impl Checker {
         self.services(agent)?;
         self.oversized_directory_is_told()?;
         self.due_check_restarts_happened(world)?;
+        self.rendering_has_a_limit(agent)?;
         self.evaluations(agent)?;
         self.dry_run_foretells_registration(agent)?;
         self.asked_version_is_latest(agent)?;
@@ -95,7 +96,7 @@ impl Checker {
     fn allocation(&mut self, world: &World, agent: &Agent, alloc: &AllocRunner) -> Verdict {
         self.deadlines_are_kept_unless_shutting_down(agent, alloc)?;
         self.nonterminal_alloc_has_deadline_or_awaited_event(agent, alloc)?;
-        self.waiting_alloc_names_ungranted_claims(agent, alloc)?;
+        self.waiting_alloc_names_ungranted_claims(Some(world), agent, alloc)?;
         self.alloc_status_goes_forward(alloc)?;
         self.preempted_alloc_has_lower_priority(agent, alloc)?;
         self.leased_disk_is_kept(world, agent, alloc)?;
@@ -147,6 +148,9 @@ impl Checker {
         let memory = self.lives.allocs.entry(record.id).or_default();
         memory.shown = Some(Reported::from(&**record));
         self.coverage.status(alloc);
+        if record.finished && record.desired == DesiredStatus::Run {
+            self.lives.ended.insert(TaskPath::of(alloc));
+        }
         let saved = world.disk.records().get(&Key::Alloc(record.id));
         if is_done(alloc) && saved == Some(&Record::Alloc(record.clone())) {
             let by = (record.id, record.create_index);

@@ -10,6 +10,7 @@ use drover_core::input::{DriverInput, HookOutput, TemplateInput};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::template::{ChangeMode, Template};
 use drover_core::op::Op;
+use drover_core::operations::Wait;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Span};
@@ -33,6 +34,8 @@ pub(super) struct Templates {
     found_told: BTreeSet<(TaskKey, usize)>,
     /// The watches that were answered in this life.
     answered: BTreeSet<Op>,
+    /// The renderings for which nothing is missing any more.
+    complete: BTreeSet<Op>,
     /// Of which version of each template a script told last, through all lives of the agent.
     pub(super) scripted: BTreeMap<(TaskKey, usize), u32>,
 }
@@ -76,6 +79,13 @@ impl Templates {
                 _ => return,
             },
             Input::Template(key, TemplateInput::Rendered { output, .. }) => (key.clone(), output),
+            Input::Template(_, TemplateInput::Missing { op, missing }) => {
+                match missing.is_empty() {
+                    true => self.complete.insert(*op),
+                    false => self.complete.remove(op),
+                };
+                return;
+            }
             _ => return,
         };
         if output.rendered.is_empty() {
@@ -94,6 +104,23 @@ impl Templates {
 }
 
 impl Checker {
+    /// Whoever waits for something that is missing waits as long as that takes; when it is there, rendering has a
+    /// limit like all other work.
+    pub(super) fn rendering_has_a_limit(&mut self, agent: &Agent) -> Verdict {
+        let operations = agent.view().operations();
+        let awaited = |op: &Op| operations.get(*op).is_some();
+        self.templates.complete.retain(awaited);
+        // An agent that leaves its tasks alone listens to nobody.
+        if self.templates.complete.is_empty() || self.leaving {
+            return Ok(());
+        }
+        let is_open = |op: &&Op| operations.get(**op).is_some_and(|it| it.wait == Wait::Open);
+        let open = self.templates.complete.iter().find(is_open).copied();
+        self.holds(Property::RenderingHasALimit, open.is_none(), || {
+            format!("{open:?} is awaited for ever")
+        })
+    }
+
     /// A task starts with what was rendered of its templates when that was decided, and that is
     /// remembered of it.
     pub(super) fn start_has_its_templates(

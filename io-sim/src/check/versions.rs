@@ -6,7 +6,8 @@ use std::sync::Arc;
 use drover_core::agent::requests::{Register, Request, RevertJob, SetStable};
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::JobKey;
+use drover_core::effect::Reply;
+use drover_core::ids::{JobKey, RequestId};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::Job;
 use drover_core::model::submission::Submission;
@@ -23,6 +24,8 @@ pub(super) struct Versions {
     before: BTreeMap<JobKey, Arc<JobRecord>>,
     /// What a job is to be after this step.
     asked: Option<Asked>,
+    /// Whether each registration that names an index, and is not answered yet, is to be refused.
+    refused: BTreeMap<RequestId, bool>,
 }
 
 /// What somebody asks of a job in this step.
@@ -37,6 +40,8 @@ struct Asked {
     submission: Option<Arc<Submission>>,
     /// Whether it goes back.
     reverts: bool,
+    /// Whether nothing comes of it: who asks saw another index.
+    refused: bool,
 }
 
 impl Versions {
@@ -45,7 +50,7 @@ impl Versions {
     }
 
     /// Somebody is about to ask.
-    pub(super) fn asked(&mut self, agent: &Agent, asked: &Request) {
+    pub(super) fn asked(&mut self, agent: &Agent, request: RequestId, asked: &Request) {
         let view = agent.view();
         self.asked = None;
         if view.shutdown().is_some() {
@@ -54,15 +59,24 @@ impl Versions {
         self.asked = match asked {
             Request::Register(Register {
                 job,
-                expect_index: None,
+                expect_index,
                 submission,
-            }) => Some(Asked {
-                key: job.key(),
-                before: view.job(&job.key()).cloned(),
-                wanted: job.clone(),
-                submission: submission.clone(),
-                reverts: false,
-            }),
+            }) => {
+                let before = view.job(&job.key()).cloned();
+                let shown = before.as_ref().map_or(0, |one| one.job.job_modify_index);
+                let refused = expect_index.is_some_and(|expected| expected != shown);
+                if expect_index.is_some() {
+                    self.refused.insert(request, refused);
+                }
+                Some(Asked {
+                    key: job.key(),
+                    before,
+                    wanted: job.clone(),
+                    submission: submission.clone(),
+                    reverts: false,
+                    refused,
+                })
+            }
             Request::RevertJob(asked) => reverted(view, asked),
             _ => None,
         };
@@ -85,6 +99,7 @@ fn reverted(view: View<'_>, asked: &RevertJob) -> Option<Asked> {
         wanted: wanted.clone(),
         submission: view.submission(key, version).cloned(),
         reverts: true,
+        refused: false,
     })
 }
 
@@ -95,6 +110,14 @@ impl Checker {
             return Ok(());
         };
         let view = agent.view();
+        if asked.refused {
+            let before = asked.before.map(|before| before.job.version);
+            let after = view.job(&asked.key).map(|after| after.job.version);
+            let same = after.is_none() || before == after;
+            return self.holds(Property::RegistrationChecksIndex, same, || {
+                format!("{}: version {after:?} after {before:?}", asked.key)
+            });
+        }
         // It may have been forgotten at once, having been dead.
         let Some(after) = view.job(&asked.key) else {
             return Ok(());
@@ -122,6 +145,22 @@ impl Checker {
             kept == asked.submission.as_ref(),
             || format!("{} version {version}", asked.key),
         )
+    }
+
+    /// Who names an index is refused exactly if the job was shown with another one.
+    pub(super) fn registration_checks_index(
+        &mut self,
+        request: RequestId,
+        reply: &Reply,
+    ) -> Verdict {
+        let Some(refused) = self.versions.refused.remove(&request) else {
+            return Ok(());
+        };
+        let was = matches!(reply, Reply::Refused(_));
+        self.sometimes(Property::SometimesRegistrationIsStale, was);
+        self.holds(Property::RegistrationChecksIndex, refused == was, || {
+            format!("{request:?} {reply:?}")
+        })
     }
 
     /// Looks at the versions of all jobs.

@@ -1,16 +1,32 @@
 //! Tokens of tasks.
 
+use drover_core::agent::Agent;
 use drover_core::input::HookOutput;
+use drover_core::model::authority::Authority;
 use drover_core::op::Failure;
 use drover_core::work::Issuing;
 
 use super::{Of, Simulated};
+use crate::check::{Checker, Verdict};
+use crate::faults::Fault;
 use crate::world::World;
 
 impl Simulated for Issuing {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let key = of.key_with_dir(world)?;
+        if self.authority == Authority::Servers && world.fires(Fault::RefuseSigning, &of.entity) {
+            return Err(Failure::recoverable("the servers do not sign"));
+        }
         world.issue(&key, self);
         Ok(HookOutput::default())
+    }
+
+    fn check(&self, checker: &mut Checker, world: &World, agent: &Agent, of: &Of<'_>) -> Verdict {
+        match (self.authority, of.key()) {
+            (Authority::Servers, Some(key)) => {
+                checker.refused_signing_is_repeated_in_time(world, agent, of.op, &key)
+            }
+            (Authority::Servers | Authority::Node, _) => Ok(()),
+        }
     }
 }

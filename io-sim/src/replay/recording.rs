@@ -272,7 +272,7 @@ fn header(line: &[u8]) -> Result<Header, Beginning> {
     let by = header["version"].as_str().unwrap_or("?").to_owned();
     let life = header["life"].as_str().map(str::to_owned);
     let of = life.zip(header["step"].as_u64());
-    serde_json::from_value(header).map_err(|error| Beginning {
+    serde_json::from_slice(line).map_err(|error| Beginning {
         of,
         ..Beginning::unknown(format!(
             "{error}; it was written by version {by}, whose states may be of another layout"

@@ -66,7 +66,7 @@ pub use open_session::OpenSession;
 pub use pause_deployment::PauseDeployment;
 pub use promote_deployment::PromoteDeployment;
 pub use put_variable::{Expect, PutVariable};
-pub use register::{Change, Register};
+pub use register::{Change, CheckAndRegister, Register, Seen};
 pub use restart::{Restart, RestartTask};
 pub use revert_job::RevertJob;
 pub use scale_job::ScaleJob;

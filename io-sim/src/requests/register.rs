@@ -32,17 +32,67 @@ impl ActKind for Register {
     }
 
     fn act(&self, sim: &mut Sim, jobs: &mut Jobs<'_>) -> Verdict {
-        if let Some(job) = jobs.get_mut(self.job.as_str()) {
-            if let Some(change) = self.change {
-                change.make(job);
-            }
-            sim.ask(requests::Register {
-                job: Arc::new(job.clone()),
-                expect_index: None,
-                submission: Some(text_of(job)),
-            });
-        }
+        hand_in(sim, jobs, &self.job, self.change, None);
         Ok(())
+    }
+}
+
+/// A job is handed in after a change by somebody who looked at it before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckAndRegister {
+    /// Which.
+    pub job: String,
+    /// What is changed first, for good.
+    pub change: Change,
+    /// Which index that person saw.
+    pub saw: Seen,
+}
+
+/// What somebody saw of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Seen {
+    /// What it is shown with.
+    Shown,
+    /// That there is no such job.
+    Nothing,
+    /// An index that it had before, or never had.
+    Older,
+}
+
+impl ActKind for CheckAndRegister {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, jobs: &mut Jobs<'_>) -> Verdict {
+        let shown = (sim.view()).and_then(|view| view.job(&sim.key_of(&self.job)));
+        let shown = shown.map_or(0, |shown| shown.job.job_modify_index);
+        let index = match self.saw {
+            Seen::Shown => shown,
+            Seen::Nothing => 0,
+            Seen::Older => shown.saturating_sub(1),
+        };
+        hand_in(sim, jobs, &self.job, Some(self.change), Some(index));
+        Ok(())
+    }
+}
+
+fn hand_in(
+    sim: &mut Sim,
+    jobs: &mut Jobs<'_>,
+    job: &str,
+    change: Option<Change>,
+    expect_index: Option<u64>,
+) {
+    if let Some(job) = jobs.get_mut(job) {
+        if let Some(change) = change {
+            change.make(job);
+        }
+        sim.ask(requests::Register {
+            job: Arc::new(job.clone()),
+            expect_index,
+            submission: Some(text_of(job)),
+        });
     }
 }
 

@@ -114,6 +114,7 @@ macro_rules! acts {
 
 acts! {
     Register,
+    CheckAndRegister,
     TakeOver,
     TakeOverOne,
     HandOver,

@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 use turmoil::{Builder, Sim};
 
 use super::inbound::Inbound;
+use super::introduction::Introduction;
 use super::{Cluster, NodeIdentity};
 use crate::admission::{FileOptions, read_file};
 use crate::agent_handle::AgentHandle;
@@ -61,7 +62,7 @@ pub(super) fn cluster_by(
         secret: forms::secret_of(index).into(),
         region: "global".to_owned(),
         tls: false,
-        introduction: String::new().into(),
+        introduction: Introduction::default(),
     };
     let (agent_handle, _) = AgentHandle::new(Arc::new(std::fs::File::open(dir).unwrap().into()));
     let inbound = Inbound {

@@ -128,6 +128,9 @@ pub struct AllocExplanationDto {
     pub desired_status: String,
     /// Why that is wanted.
     pub desired_description: String,
+    /// Who placed it, where the node has servers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub placed_by: String,
     /// When it last changed.
     pub since: i64,
     /// The allocation that replaced it; empty if none.
@@ -154,6 +157,7 @@ impl From<AllocExplanation> for AllocExplanationDto {
             client_description: alloc.description,
             desired_status: alloc.desired.to_owned(),
             desired_description: alloc.desired_description,
+            placed_by: alloc.placed_by.to_owned(),
             since: alloc.since.0,
             next_allocation: next.unwrap_or_default(),
             waiting: alloc.waiting.into_iter().map(WaitingDto::from).collect(),

@@ -91,6 +91,8 @@ pub struct AllocExplanation {
     pub desired: &'static str,
     /// Why that is wanted.
     pub desired_description: String,
+    /// Who placed it, where the node has servers; empty where it is on its own.
+    pub placed_by: &'static str,
     /// When it last changed.
     pub since: Timestamp,
     /// The allocation that replaced it.
@@ -177,6 +179,7 @@ impl View<'_> {
             description: reschedules::described(now, alloc),
             desired: record.desired.as_str(),
             desired_description: record.desired_description.to_string(),
+            placed_by: servers::placed_by(self, record),
             since: record.modify_time,
             replaced_by: record.next,
             waiting: self.alloc_waits(now, alloc),

@@ -1,9 +1,20 @@
-//! What becomes of an allocation of servers while they are out of reach.
+//! Whose an allocation is, and what becomes of one of servers while they are out of reach.
 
 use super::{Waiting, wall};
 use crate::agent::View;
 use crate::alloc::runner::AllocRunner;
+use crate::store::record::AllocRecord;
 use crate::time::{Now, Span};
+
+/// Who placed an allocation here, where the node has servers that could have.
+pub(super) fn placed_by(view: View<'_>, record: &AllocRecord) -> &'static str {
+    match (record.of_servers, view.server().is_some()) {
+        (true, true) => "the servers of the cluster",
+        (true, false) => "servers of a cluster, which the node does not have any more",
+        (false, true) => "this node itself; its servers know nothing of it",
+        (false, false) => "",
+    }
+}
 
 const SECOND: i64 = 1_000_000_000;
 

@@ -7,6 +7,9 @@ use super::containers::{Known, Oom};
 
 const MIB: u64 = 1 << 20;
 
+/// What engines say of the end of a container that they did not see.
+const UNSEEN: i64 = 255;
+
 fn state(found: &ContainerInspectResponse) -> Option<&ContainerState> {
     found.state.as_ref()
 }
@@ -19,6 +22,12 @@ pub(super) fn runs(found: &ContainerInspectResponse) -> bool {
 /// Whether it was made and never started.
 pub(super) fn never_ran(found: &ContainerInspectResponse) -> bool {
     state(found).and_then(|it| it.status) == Some(ContainerStateStatusEnum::CREATED)
+}
+
+/// Whether its engine may not have seen how it ended: that says one code of all that is gone when it starts. A program
+/// may end with the same.
+pub(super) fn is_unseen(found: &ContainerInspectResponse) -> bool {
+    !runs(found) && state(found).and_then(|it| it.exit_code) == Some(UNSEEN)
 }
 
 /// How it ended. Engines give no signal: a code above 128 is one of a process that a signal ended.
@@ -34,7 +43,9 @@ pub(super) fn result(
     let Some(code) = code else {
         return ExitResult::unknown("the engine does not say how it ended");
     };
-    let oom_killed = state.oom_killed.unwrap_or_default() || (oom.is_some() && code == 137);
+    // Engines say it of a container of which anything was killed. A task that succeeds got over that.
+    let ran_out = state.oom_killed.unwrap_or_default() || (oom.is_some() && code == 137);
+    let oom_killed = ran_out && code != 0;
     let error = state.error.clone().filter(|error| !error.is_empty());
     let limit = known.map_or(0, |known| known.memory_limit);
     let limit = limit.div_ceil(MIB);
@@ -83,6 +94,7 @@ mod tests {
             result(&found, None, None)
         };
         assert_eq!(of(3, false), ExitResult::code(3));
+        assert_eq!(of(0, true), ExitResult::code(0));
         assert_eq!(of(143, false).signal, 15);
         let killed = of(137, true);
         assert!(killed.oom_killed && killed.signal == 9 && killed.message.is_some());

@@ -2,13 +2,16 @@
 //! and the agent reads it from there into the task's log files, with a cursor that outlives the agent.
 //!
 //! While the agent is away the engine's files are the buffer. What they lost meanwhile is a gap, which is told: the
-//! first entry that is there is later than the one that was read last, which is gone.
+//! first entry that is there is later than the one that was read last, which is gone. Where none was read before, the
+//! engine's files say it: all that it keeps are there.
 
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bollard::models::ContainerInspectResponse;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::task::LogConfig;
 use http_body_util::BodyExt;
@@ -32,6 +35,8 @@ pub(super) struct Output {
     launch: LaunchId,
     container: String,
     has_terminal: bool,
+    /// Whether somebody began to read it before.
+    is_old: bool,
     /// None while it is written.
     files: Option<Files>,
     cursor: Cursor,
@@ -80,6 +85,7 @@ impl World {
             tracing::warn!(%launch, %error, "cannot read how far a task's output was read");
             None
         });
+        let is_old = known.is_some();
         let places = known.as_ref().map(|known| known.places);
         let sink = Sink::open(&self.dirs, task, logs, places)?;
         let cursor = known.unwrap_or_else(|| Cursor {
@@ -92,6 +98,7 @@ impl World {
             launch,
             container: container.to_owned(),
             has_terminal,
+            is_old,
             files: Some(Files { sink, file }),
             cursor,
         })
@@ -104,6 +111,9 @@ impl World {
             let Some(engine) = super::link::next(&mut engines).await else {
                 return;
             };
+            if std::mem::replace(&mut output.is_old, true) && output.cursor.time.is_empty() {
+                self.look_for_unread(&engine, &output).await;
+            }
             match self.read(&engine, &mut output).await {
                 Ok(()) => {}
                 // The next engine knows more.
@@ -122,6 +132,26 @@ impl World {
             }
         }
         done.send_replace(true);
+    }
+
+    /// Tells what may be missing of output of which nothing was read: there is no entry that would be gone.
+    async fn look_for_unread(&self, engine: &Engine, output: &Output) {
+        let Ok(found) = engine.inspect(&output.container).await else {
+            return;
+        };
+        let Some(oldest) = oldest(&found) else { return };
+        let is_there = self.blocking(move || Ok(oldest.exists())).await;
+        let begun = found.state.and_then(|it| it.started_at);
+        if let (Ok(true), Some(begun)) = (is_there, begun) {
+            self.tell_gap(output, &begun);
+        }
+    }
+
+    fn tell_gap(&self, output: &Output, since: &str) {
+        let words = format!(
+            "Output may be missing since {since}: the engine's log files were rotated before they were read"
+        );
+        self.tell(&output.task, output.launch, words);
     }
 
     /// Reads until the engine ends it.
@@ -151,10 +181,7 @@ impl World {
             };
             decoder.feed(&data, &mut take).map_err(Trouble::Failed)?;
             if let Some(since) = gap {
-                let words = format!(
-                    "Output may be missing since {since}: the engine's log files were rotated before they were read"
-                );
-                self.tell(&output.task, output.launch, words);
+                self.tell_gap(output, &since);
             }
             if !entries.is_empty() {
                 self.write(output, entries).await?;
@@ -177,6 +204,23 @@ impl World {
         output.cursor = written.map_err(failed)?;
         Ok(())
     }
+}
+
+/// The oldest of the log files that an engine keeps of a container: the next one takes its place. None if the engine
+/// keeps all, or does not say where they are.
+fn oldest(found: &ContainerInspectResponse) -> Option<PathBuf> {
+    let path = found.log_path.as_deref().filter(|path| !path.is_empty())?;
+    let host = found.host_config.as_ref()?;
+    let options = host.log_config.as_ref()?.config.as_ref()?;
+    options.get("max-size")?;
+    let kept: u64 = match options.get("max-file") {
+        Some(kept) => kept.parse().ok()?,
+        None => 1,
+    };
+    let packed = options.get("compress").is_some_and(|it| it == "true");
+    let end = if packed { ".gz" } else { "" };
+    // Also an engine that keeps one leaves the one before there.
+    Some(format!("{path}.{}{end}", kept.saturating_sub(1).max(1)).into())
 }
 
 impl Again {

@@ -5,6 +5,7 @@
 //! | agent | containers go on, and the engine keeps their output; the next agent finds each by its [`records`] |
 //! | engine | a container goes on if the engine is set up for that (`live-restore`); the next engine is asked for each, and ends that nobody saw are told |
 //! | both | the same, by the next agent |
+//! | machine | a launch of an earlier boot whose end its engine did not see is `Rebooted` |
 //! | agent in the middle of a start | the launch is `Gone`, and its half-made container is found by name and word, and removed |
 //!
 //! A container joins the network of its group by a second container, which is there while it starts ([`join`]).

@@ -70,6 +70,9 @@ pub(super) struct Ours {
     /// agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) container: Option<String>,
+    /// In which boot of the machine it was asked for; empty in records of earlier agents.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) boot: String,
 }
 
 /// What a job says of a container's network that the engine does not know.
@@ -80,6 +83,13 @@ pub(super) struct Shown {
     pub(super) prefers_v6: bool,
     /// What its ports are inside, by their labels.
     pub(super) ports: BTreeMap<String, u16>,
+}
+
+impl Ours {
+    /// Whether the machine started anew since: nothing of it can run that nobody started again.
+    pub(super) fn is_of_earlier_boot(&self) -> bool {
+        !self.boot.is_empty() && facts::boot_id().is_ok_and(|boot| boot != self.boot)
+    }
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -142,6 +152,7 @@ impl Records {
             engine: engine.to_owned(),
             network,
             container: Some(String::new()),
+            boot: facts::boot_id()?,
         };
         self.write(launch, &Record::Asked(ours.clone()))?;
         Ok(ours)
@@ -357,7 +368,7 @@ mod tests {
             name: name.clone(),
             token: token.clone(),
         });
-        let later = |network: Shown, engine: &str| {
+        let later = |network: Shown, engine: &str, boot: &str| {
             let (name, token) = (name.clone(), token.clone());
             Record::Asked(Ours {
                 name,
@@ -365,16 +376,21 @@ mod tests {
                 engine: engine.into(),
                 network,
                 container: None,
+                boot: boot.to_owned(),
             })
         };
         let bytes = rmp_serde::to_vec_named(&earlier).unwrap();
         let read: Record = rmp_serde::from_slice(&bytes).unwrap();
-        assert_eq!(read, later(Shown::default(), ""));
+        assert_eq!(read, later(Shown::default(), "", ""));
+        assert!(!read.ours().is_of_earlier_boot(), "nobody knows");
         let network = Shown {
             prefers_v6: true,
             ports: [("http".to_owned(), 80)].into(),
         };
-        let bytes = rmp_serde::to_vec_named(&later(network, "/run/docker.sock")).unwrap();
+        let written = later(network, "/run/docker.sock", "an earlier one");
+        let bytes = rmp_serde::to_vec_named(&written).unwrap();
+        assert!(written.ours().is_of_earlier_boot());
+        assert_eq!(rmp_serde::from_slice::<Record>(&bytes).unwrap(), written);
         let read: Earlier = rmp_serde::from_slice(&bytes).unwrap();
         assert_eq!(read, earlier);
     }

@@ -104,7 +104,11 @@ impl World {
             if let Some(known) = known {
                 known.drained(super::end::DRAIN_TIME).await;
             }
-            return Ok((Found::Exited(result), None));
+            let found = match ours.is_of_earlier_boot() && exit::is_unseen(&found) {
+                true => Found::Rebooted,
+                false => Found::Exited(result),
+            };
+            return Ok((found, None));
         }
         if !self.held.runs(launch) {
             return Ok((Found::Gone("it was destroyed".to_owned()), None));

@@ -23,9 +23,22 @@ const LAUNCH: LaunchId = LaunchId(7);
 const NAME: &str = "web-1";
 const ID: &str = "0f0f";
 
+/// Another boot of the machine.
+const EARLIER: &str = "00000000-0000-4000-8000-000000000000";
+
 /// What is found of a launch whose container has this state, and whether something was removed. `made` is what is
 /// remembered of it.
 async fn recovered(made: Option<&str>, state: Option<&'static str>) -> (Found, bool) {
+    recovered_after(made, state, 3, false).await
+}
+
+/// The same of one that ended with this code, as the engine says, and after the machine started anew or not.
+async fn recovered_after(
+    made: Option<&str>,
+    state: Option<&'static str>,
+    code: i64,
+    is_new_boot: bool,
+) -> (Found, bool) {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     let own = |name: &str| data.own(name, None).unwrap();
@@ -34,6 +47,15 @@ async fn recovered(made: Option<&str>, state: Option<&'static str>) -> (Found, b
     let ours = ours.unwrap();
     if let Some(id) = made {
         records.made(LAUNCH, id.to_owned()).unwrap();
+    }
+    if is_new_boot {
+        let file = dir.path().join("docker").join(LAUNCH.to_string());
+        let mut bytes = std::fs::read(&file).unwrap();
+        let boot = crate::facts::boot_id().unwrap();
+        let is_there = |part: &[u8]| part == boot.as_bytes();
+        let at = bytes.windows(boot.len()).position(is_there).unwrap();
+        bytes[at..at + boot.len()].copy_from_slice(EARLIER.as_bytes());
+        std::fs::write(&file, bytes).unwrap();
     }
     let removed = Arc::new(Mutex::new(false));
     let is_removed = removed.clone();
@@ -50,7 +72,7 @@ async fn recovered(made: Option<&str>, state: Option<&'static str>) -> (Found, b
             Some(state) if is_it => {
                 let labels = json!({ "drover.token": ours.token });
                 let found = json!({ "Id": ID, "Name": format!("/{NAME}"), "Config": { "Labels": labels },
-                                    "State": { "Status": state, "Running": false, "ExitCode": 3 } });
+                                    "State": { "Status": state, "Running": false, "ExitCode": code } });
                 (200, found.to_string())
             }
             Some(_) if asked.starts_with("DELETE") && asked.contains(ID) => {
@@ -123,4 +145,18 @@ async fn launch_whose_container_ended_says_how() {
         "{found:?}"
     );
     assert!(!removed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn launch_whose_end_nobody_saw_because_the_machine_started_anew_is_told_so() {
+    let ended = Some("exited");
+    let found = recovered_after(Some(ID), ended, 255, true).await;
+    assert_eq!(found, (Found::Rebooted, false));
+    // It ended before that, or the machine runs on.
+    for (code, is_new_boot) in [(3, true), (255, false)] {
+        let (found, _) = recovered_after(Some(ID), ended, code, is_new_boot).await;
+        let told =
+            matches!(&found, Found::Exited(result) if result.code == i32::try_from(code).ok());
+        assert!(told, "{code}, {is_new_boot}: {found:?}");
+    }
 }

@@ -49,6 +49,7 @@ fn dirs(groups: &str) -> Option<GroupDirs> {
     };
     Some(GroupDirs::V1 {
         cpu: own(Controllers::Cpu, "cpu")?,
+        cpuacct: own(Controllers::CpuAcct, "cpuacct"),
         memory: own(Controllers::Mem, "memory")?,
         unified: None,
     })

@@ -22,6 +22,8 @@ macro_rules! cluster {
     UnchangedServiceIsNotRegisteredAgain: "unchanged_service_is_not_registered_again", [P22], Always;
     /// What servers are told of an allocation is true: running if a task was started, over if nothing of it lives.
     ReportToServersIsTrue: "report_to_servers_is_true", [P22 P27], Always;
+    /// A failed allocation of a roll-out is reported with a health: servers that have none wait until its deadline.
+    FailedAllocIsReportedWithHealth: "failed_alloc_is_reported_with_health", [P22 P11], Always;
     /// An allocation of servers starts on the node where they placed it, unless they said that it shall end.
     PlacedAllocStartsWhereItWasPlaced: "placed_alloc_starts_where_it_was_placed", [P22 P4], Always;
     /// What servers said last of an allocation holds, and nothing older.

@@ -39,6 +39,8 @@ macro_rules! jobs {
     SystemJobHasOneAllocPerNode: "system_job_has_one_alloc_per_node", [P3], Always;
     /// A complete copy of a batch job gets no other allocation of the same job version.
     CompleteBatchCopyIsNotPlacedAgain: "complete_batch_copy_is_not_placed_again", [P1 P3], Always;
+    /// A copy counts as done only if an allocation of its job's present version ended in its place.
+    CopyIsDoneByItsVersion: "copy_is_done_by_its_version", [P3 P27], AtRest;
     /// A failed allocation is not replaced before the pause of its reschedule policy is over.
     ReplacementWaitsForPolicyDelay: "replacement_waits_for_policy_delay", [P3], Always;
     /// A failed allocation waits no longer for its replacement than its reschedule policy says.
@@ -47,6 +49,9 @@ macro_rules! jobs {
     FailedAllocIsReplaced: "failed_alloc_is_replaced", [P3 P11], AtRest;
     /// A failed allocation is rescheduled at most as often as its policy allows.
     ReschedulesStayWithinPolicy: "reschedules_stay_within_policy", [P25 P3], Always;
+
+    /// Operators are told of a dead job how the last of its allocations ended, or that somebody stopped it.
+    NoticeOfDeadJobIsTrue: "notice_of_dead_job_is_true", [P27], Always;
 
     // Evaluations.
     /// Every evaluation is planned once the essential fingerprints are known.
@@ -69,6 +74,8 @@ macro_rules! jobs {
     // Versions.
     /// A registered job is its latest version, made anew if it differs from the one before.
     RegisteredJobIsLatest: "registered_job_is_latest", [P3], Always;
+    /// A registration that names an index changes the job exactly if that is shown with this index.
+    RegistrationChecksIndex: "registration_checks_index", [P3 P6], Always;
     /// No allocation and no job goes back to an older version.
     NoOlderJobVersionIsApplied: "no_older_job_version_is_applied", [P3], Always;
     /// A job that somebody asked to forget is forgotten in the end.

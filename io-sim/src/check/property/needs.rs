@@ -34,6 +34,8 @@ macro_rules! needs {
     TemplateChangeIsAppliedOnce: "template_change_is_applied_once", [P29], Always;
     /// A running task has the current rendering of its templates.
     TaskHasCurrentTemplates: "task_has_current_templates", [P29], AtRest;
+    /// A rendering that misses nothing any more is awaited no longer than all other work.
+    RenderingHasALimit: "rendering_has_a_limit", [P11], Always;
     /// A change script runs once for each template change that its task has not seen.
     ChangeScriptRunsForTemplateChange: "change_script_runs_for_template_change", [P29], Always;
     /// A change script runs only while its task runs, and never twice at once.
@@ -52,6 +54,8 @@ macro_rules! needs {
     // Tokens.
     /// A task starts with identity tokens issued for that start.
     StartHasItsIdentityTokens: "start_has_its_identity_tokens", [P7], Always;
+    /// Servers that refuse to sign the tokens of a start are asked again after a pause that doubles, and not later.
+    RefusedSigningIsRepeatedInTime: "refused_signing_is_repeated_in_time", [P22 P11], Always;
     /// Each renewed token is applied to a task once, by its change mode.
     RenewedTokenIsAppliedOnce: "renewed_token_is_applied_once", [P29], Always;
     /// A token's renewal is due before it expires.

@@ -9,9 +9,13 @@ macro_rules! node {
     /// A placed allocation fits into the node's capacity beside all running ones, and has the cores that it asks
     /// for.
     PlacedAllocFitsCapacity: "placed_alloc_fits_capacity", [P8 P14], Always;
+    /// No allocation is given a port that the configuration keeps for others on its network of the host.
+    GivenPortIsNotReserved: "given_port_is_not_reserved", [P8 P19], Always;
     /// Who is preempted by one that may is of lower priority by the margin, is older, holds something of what that
     /// one gets, and has work to do.
     PreemptedAllocHasLowerPriority: "preempted_alloc_has_lower_priority", [P3 P12], Always;
+    /// Nobody is preempted where one of lower priority in its place would have been enough.
+    LeastImportantAllocIsPreempted: "least_important_alloc_is_preempted", [P3 P12], Always;
     /// An allocation waits for exactly its claims that older allocations hold.
     WaitingAllocNamesUngrantedClaims: "waiting_alloc_names_ungranted_claims", [P11 P27], Always;
     /// No allocation waits for a holder that is not stopping.

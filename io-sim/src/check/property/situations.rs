@@ -66,6 +66,8 @@ macro_rules! situations {
     SometimesDrainCompletes: "sometimes_drain_completes", [P3], Sometimes;
     /// A drain stops what is left at its deadline.
     SometimesDrainIsForced: "sometimes_drain_is_forced", [P3], Sometimes;
+    /// A registration is refused because its job is another one by now.
+    SometimesRegistrationIsStale: "sometimes_registration_is_stale", [P3], Sometimes;
     /// A count is refused.
     SometimesScalingIsRefused: "sometimes_scaling_is_refused", [P3], Sometimes;
     /// Servers give a node up that did not beat in time.

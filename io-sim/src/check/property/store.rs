@@ -18,7 +18,7 @@ macro_rules! store {
     /// A collected allocation keeps its record as long as its job version is kept, within the configured
     /// number.
     CollectedAllocKeepsItsRecord: "collected_alloc_keeps_its_record", [P17], Always;
-    /// The record of a collected allocation has its outcome and that of its tasks.
+    /// The record of a collected allocation has its outcome and that of its tasks, with their last events.
     CollectedRecordIsTrue: "collected_record_is_true", [P21 P27], Always;
     /// The number of records of collected allocations stays within its limit.
     CollectedRecordsAreBounded: "collected_records_are_bounded", [P15], Always;

@@ -71,7 +71,7 @@ macro_rules! tasks {
     KillTimeoutIsThatOfJobFile: "kill_timeout_is_that_of_job_file", [P13], Always;
     /// A task is asked to end by the signal of its job file, whatever it ends for.
     KillSignalIsThatOfJobFile: "kill_signal_is_that_of_job_file", [P13], Always;
-    /// A signal for a task that lives is not refused as if it did not, also if it was asked to end.
+    /// A signal for a task that lives is not refused as if it did not, also if it waits to be asked to end, or was.
     LivingTaskTakesSignals: "living_task_takes_signals", [P13 P27], Always;
     /// A task is not killed before its kill_timeout has passed, unless it ended or could not be asked to.
     ForceKillWaitsForKillTimeout: "force_kill_waits_for_kill_timeout", [P13], Always;
@@ -121,8 +121,10 @@ macro_rules! tasks {
     TaskStateMatchesPhase: "task_state_matches_phase", [P27], Always;
 
     // Sessions beside a task.
-    /// A session opens only while its task runs, beside the launch that runs.
+    /// A session opens only while its task runs and was not asked to end, beside the launch that runs.
     SessionOpensOnlyWhileTaskRuns: "session_opens_only_while_task_runs", [P5 P24], Always;
+    /// A session in a task that lives is not refused as if it did not, also if it waits to be asked to end.
+    LivingTaskTakesSessions: "living_task_takes_sessions", [P27], Always;
     /// There are never more sessions than the limits allow, for one allocation and in all.
     SessionsAreBounded: "sessions_are_bounded", [P15], Always;
     /// No session outlives its launch, neither in the world nor in what the agent holds.
