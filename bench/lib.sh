@@ -86,7 +86,6 @@ cleanup() {
     for pid in $(cat "$group/cgroup.procs"); do
         kill -KILL "$pid" 2> /dev/null
     done
-    sleep 0.3
     drop_groups
     [ $code = 0 ] || { echo 'bench: the end of the log:'; tail -n 20 "$dir/log"; } >&2
     forget "$dir"
@@ -94,13 +93,18 @@ cleanup() {
     exit $code
 }
 
-# Removes the control groups of tasks that ended without the agent.
+# Removes the control groups of tasks that ended without the agent. Some have processes a moment longer.
 drop_groups() {
-    local record parent
-    for record in "$dir"/data/run/*.r; do
-        for parent in /sys/fs/cgroup/drover /sys/fs/cgroup/{cpu,cpuset,memory,pids,unified}/drover; do
-            rmdir "$parent/$(basename "$record" .r)" 2> /dev/null || true
+    local record group left tries
+    for tries in $(seq 50); do
+        left=
+        for record in "$dir"/data/run/*.r; do
+            for group in /sys/fs/cgroup/{,*/}drover/"$(basename "$record" .r)"; do
+                [ ! -d "$group" ] || rmdir "$group" 2> /dev/null || left=$group
+            done
         done
+        [ -n "$left" ] || return 0
+        sleep 0.1
     done
 }
 

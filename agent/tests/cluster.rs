@@ -10,6 +10,7 @@
 
 mod support;
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -18,8 +19,8 @@ use std::time::Instant;
 use drover_core::text::parse_duration;
 use drover_core::time::Span;
 use serde_json::{Value, json};
-use support::nomad::{Nomad, job, node_of};
-use support::{Lone, TIMEOUT};
+use support::nomad::{Nomad, job, node_of, settings_at};
+use support::{Lone, TIMEOUT, has, until};
 
 fn events(alloc: &Value) -> Vec<String> {
     let events = alloc["TaskStates"]["t"]["Events"].as_array();
@@ -123,6 +124,78 @@ fn allocation_that_may_not_run_alone_goes_on_until_servers_are_silent() {
     lone.agent.wait_for(&path, |alloc| {
         (alloc["ClientStatus"] == "complete").then_some(())
     });
+}
+
+/// The id of the only allocation here, once it runs, and what its task wrote.
+fn only_alloc(lone: &Lone) -> (String, String) {
+    let id = lone.agent.wait_for("/v1/allocations", |all| {
+        let alloc = all.get(0)?;
+        let runs = alloc["ClientStatus"] == "running";
+        runs.then(|| alloc["ID"].as_str().unwrap().to_owned())
+    });
+    let written = || Some(lone.run(&["alloc", "logs", &id]).ok()).filter(|it| !it.is_empty());
+    let written = until(written);
+    (id, written)
+}
+
+/// The commands and the API say of each of them who placed it.
+fn are_told_apart(lone: &Lone, own: &str, theirs: &str) {
+    let all = lone.agent.get("/v1/allocations");
+    assert_eq!(lone.agent.get("/v1/allocations?pretty"), all);
+    let lists = ["alloc status", "node status -self"]
+        .map(|words| lone.run(&words.split(' ').collect::<Vec<_>>()).ok());
+    let cases = [
+        (own, true, "node", "this node itself"),
+        (theirs, false, "servers", "the servers of the cluster"),
+    ];
+    for (id, is_local, word, words) in cases {
+        let mut each = all.as_array().unwrap().iter();
+        let alloc = each.find(|it| it["ID"] == id).unwrap();
+        assert_eq!(alloc["Local"], is_local, "{alloc}");
+        for list in &lists {
+            let mut lines = list.lines();
+            let line = lines.find(|line| line.starts_with(&id[..8])).unwrap();
+            assert_eq!(line.split_whitespace().nth(4), Some(word), "{list}");
+        }
+        let shown = lone.run(&["alloc", "status", id]).ok();
+        has(&shown, &["Placed By ", words]);
+        let explained = lone.run(&["explain", id]).ok();
+        has(&explained, &["placed by ", words]);
+    }
+}
+
+#[test]
+fn job_of_agent_alone_goes_on_beside_those_of_servers_until_it_is_theirs() {
+    let Some(nomad) = Nomad::start() else { return };
+    let mut lone = Lone::configured("name = \"here\"\n");
+    let own = json!({ "Job": job("own", "service", "echo $$; exec sleep 1000") });
+    assert_eq!(lone.agent.put("/v1/jobs", &own).unwrap().0, 200);
+    let (id, pid) = only_alloc(&lone);
+    assert_eq!(lone.agent.get("/v1/allocations")[0]["Local"], Value::Null);
+    assert!(!lone.run(&["alloc", "status"]).ok().contains("Placed By"));
+    // The next agent is told of servers.
+    lone.world.file("agent.hcl", &settings_at(&nomad.rpc));
+    lone = lone.next_agent();
+    nomad.node("ready");
+    nomad.submit(&job("theirs", "service", "exec sleep 1000"));
+    let theirs = nomad.alloc("theirs", "running")["ID"].clone();
+    are_told_apart(&lone, &id, theirs.as_str().unwrap());
+    let jobs = lone.agent.get("/v1/jobs");
+    assert_eq!(jobs.as_array().unwrap().len(), 1, "{jobs}");
+    assert_eq!(lone.run(&["alloc", "logs", &id]).ok(), pid, "started anew");
+    let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    assert_eq!(line, "sleep\x001000\0");
+    // Servers take what it is shown as.
+    let shown = lone.run(&["job", "inspect", "own"]).ok();
+    let (status, words) = nomad.request("PUT", "/v1/jobs", &shown).unwrap();
+    assert_eq!(status, 200, "{words}");
+    let moved = nomad.alloc("own", "running")["ID"].clone();
+    assert_ne!(moved, id.as_str());
+    lone.run(&["job", "stop", "own"]).ok();
+    let over = |alloc: &Value| (alloc["ClientStatus"] == "complete").then_some(());
+    (lone.agent).wait_for(&format!("/v1/allocation/{id}"), over);
+    assert_eq!(nomad.alloc("own", "running")["ID"], moved);
+    lone.world.launches_of_tasks(2);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod shapes;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use beside::{BOTH, Beside, OURS, THEIRS, events, everywhere, pin, pinned};
 use serde_json::{Value, json};
@@ -34,7 +35,8 @@ fn both_nodes_do_the_same() {
     let Some(beside) = Beside::start() else {
         return;
     };
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
+        ("job run", submission_is_followed_alike),
         ("system job", system_job_runs_on_both),
         ("batch job", batch_job_completes_on_both),
         ("drain", disk_follows_drains_from_one_to_the_other_and_back),
@@ -46,6 +48,50 @@ fn both_nodes_do_the_same() {
     for (name, part) in parts {
         eprintln!("{name}");
         part(&beside);
+    }
+}
+
+/// What `nomad job run` says of a service on this node until its roll-out is over, without times and names.
+fn run(beside: &Beside, node: &str) -> BTreeSet<String> {
+    let text = format!(
+        "job \"run-1-{node}\" {{
+           constraint {{
+             attribute = \"${{node.unique.name}}\"
+             value = \"{node}\"
+           }}
+           update {{
+             min_healthy_time = \"200ms\"
+             health_check = \"task_states\"
+           }}
+           group \"g\" {{
+             task \"t\" {{
+               driver = \"raw_exec\"
+               config {{
+                 command = \"/bin/sleep\"
+                 args = [\"1000\"]
+               }}
+               resources {{
+                 cpu = 20
+                 memory = 20
+               }}
+             }}
+           }}
+         }}\n"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.hcl");
+    fs::write(&file, text).unwrap();
+    let told = beside.nomad(&["job", "run", file.to_str().unwrap()]).ok();
+    let lines = told.lines().map(shapes::shape);
+    lines.filter(|it| !it.is_empty()).collect()
+}
+
+fn submission_is_followed_alike(beside: &Beside) {
+    let [ours, theirs] = BOTH.map(|node| run(beside, node));
+    assert_eq!(ours, theirs);
+    assert!(ours.contains("Status = successful"), "{ours:?}");
+    for node in BOTH {
+        beside.stop(&format!("run-1-{node}"));
     }
 }
 

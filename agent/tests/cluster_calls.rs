@@ -12,14 +12,16 @@ mod support;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::nomad::{Nomad, job, node_of};
-use support::{Ended, Lone, Program, TIMEOUT, command, processes};
+use support::{Ended, Lone, Program, TIMEOUT, command, free_addr, processes, request, until};
+
+const SECOND: i64 = 1_000_000_000;
 
 /// Says what it does, and answers a signal.
 const SCRIPT: &str = "echo to out; echo to err >&2; trap 'echo got usr1' USR1; echo content > local/file; \
@@ -35,22 +37,27 @@ struct Setup {
 
 impl Setup {
     fn new() -> Option<Setup> {
+        let mut speaker = job("speaker", "service", SCRIPT);
+        speaker["TaskGroups"][0]["Tasks"][0]["Identity"] = json!({ "File": true });
+        let setup = Setup::with(&speaker, "running")?;
+        // Its trap is set then.
+        setup.until("cat", |(_, text)| text.contains("content"));
+        Some(setup)
+    }
+
+    /// With another job, whose allocation has this status.
+    fn with(job: &Value, status: &str) -> Option<Setup> {
         let nomad = Nomad::start()?;
         let lone = node_of(&nomad);
         let node = nomad.node("ready")["ID"].as_str().unwrap().to_owned();
-        let mut speaker = job("speaker", "service", SCRIPT);
-        speaker["TaskGroups"][0]["Tasks"][0]["Identity"] = json!({ "File": true });
-        nomad.submit(&speaker);
-        let alloc = nomad.alloc("speaker", "running");
-        let setup = Setup {
+        nomad.submit(job);
+        let alloc = nomad.alloc(job["ID"].as_str().unwrap(), status);
+        Some(Setup {
             node,
             alloc: alloc["ID"].as_str().unwrap().to_owned(),
             nomad,
             lone,
-        };
-        // Its trap is set then.
-        setup.until("cat", |(_, text)| text.contains("content"));
-        Some(setup)
+        })
     }
 
     /// What the server answers about the allocation: `AREA/WHAT` below the routes for clients.
@@ -291,6 +298,75 @@ fn servers_pass_on_statistics_and_actions() {
     setup.nomad.wait(&format!("/v1/node/{node}"), |node| {
         (node["Meta"]["rack"] == "r1").then_some(())
     });
+}
+
+/// A service that answers, and one at a port where nobody listens.
+fn checked(port: u16) -> Value {
+    let service = |name: &str, port: u16| {
+        json!({
+            "Name": name,
+            "Provider": "nomad",
+            "PortLabel": port.to_string(),
+            "Checks": [{ "Name": "answers", "Type": "tcp", "Interval": SECOND, "Timeout": SECOND }],
+        })
+    };
+    let nobody = free_addr().rsplit(':').next().unwrap().parse().unwrap();
+    let mut checked = job("checked", "service", "exec sleep 1000");
+    checked["TaskGroups"][0]["Services"] = json!([service("up", port), service("down", nobody)]);
+    checked
+}
+
+#[test]
+fn servers_pass_on_what_checks_found() {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let Some(setup) = Setup::with(&checked(port), "running") else {
+        return;
+    };
+    let found = setup.nomad.wait(&setup.path("checks"), |found| {
+        let of_service = |name: &str| {
+            let mut all = found.as_object()?.values();
+            all.find(|it| it["Service"] == name && it["Status"] != "pending")
+        };
+        Some([of_service("up")?.clone(), of_service("down")?.clone()])
+    });
+    for check in &found {
+        assert_eq!(check["Check"], "answers", "{check}");
+        assert_eq!(check["Group"], "checked.g[0]", "{check}");
+        assert!(check["Timestamp"].as_i64() > Some(0), "{check}");
+    }
+    let [up, down] = found;
+    assert_eq!(
+        (&up["Status"], &up["Output"]),
+        (&json!("success"), &json!("nomad: tcp ok"))
+    );
+    assert_eq!(down["Status"], "failure");
+    let output = down["Output"].as_str().unwrap();
+    assert!(output.contains("refused"), "{output}");
+}
+
+#[test]
+fn allocation_that_servers_collect_is_gone_here() {
+    let done = job(
+        "done",
+        "batch",
+        "echo content > $NOMAD_TASK_DIR/file; exit 0",
+    );
+    let Some(setup) = Setup::with(&done, "complete") else {
+        return;
+    };
+    let here = format!("/v1/allocation/{}", setup.alloc);
+    assert_eq!(setup.get(&setup.path("cat")), (200, "content\n".to_owned()));
+    let dir = setup.lone.world.data().join("alloc").join(&setup.alloc);
+    assert!(dir.exists());
+    // The node may not know yet that servers know of its end.
+    setup.until("gc", |(status, _)| *status == 200);
+    let shown = || request(&setup.lone.agent.addr, "GET", &here, None).ok();
+    until(|| shown().filter(|(status, _)| *status == 404));
+    assert!(!dir.exists(), "its directory is left");
+    // Servers still show what became of it, and nothing runs it again.
+    assert_eq!(setup.json(&here)["ClientStatus"], "complete");
+    assert_ne!(setup.get(&setup.path("stats")).0, 200);
 }
 
 #[test]

@@ -11,32 +11,28 @@
 mod support;
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use support::nomad::Nomad;
 use support::{Program, World, command, free_addr};
 
-const STRICT: &str = "server {\n client_introduction {\n enforcement = \"strict\"\n }\n}\n";
-
-/// An agent of these servers.
-fn start(world: &World, nomad: &Nomad, token: Option<&str>) -> Program {
-    let (data, addr) = (world.data(), free_addr());
-    let data = data.to_str().unwrap();
-    let words = [
-        "agent",
-        "-http",
-        &addr,
-        "-data-dir",
-        data,
-        "-servers",
-        &nomad.rpc,
-    ];
-    let mut command = command(words);
-    if let Some(token) = token {
-        command.env("NOMAD_CLIENT_INTRO_TOKEN", token);
-    }
-    Program::of(&mut command)
+/// A server that takes only nodes that were introduced.
+fn strict() -> Option<Nomad> {
+    let settings = "server {\n client_introduction {\n enforcement = \"strict\"\n }\n}\n";
+    Nomad::start_with(|_| settings.to_owned())
 }
+
+/// What starts an agent of this server.
+fn agent(world: &World, nomad: &Nomad) -> Command {
+    command(world.node_of(&nomad.rpc, &free_addr()))
+}
+
+const VARIABLE: &str = "NOMAD_CLIENT_INTRO_TOKEN";
+const OPTION: &str = "-client-intro-token";
+
+/// A token that no server has signed.
+const WORTHLESS: &str = "eyJhbGciOiJSUzI1NiJ9.e30.eA";
 
 /// A token that introduces a node.
 fn token(nomad: &Nomad) -> String {
@@ -49,28 +45,43 @@ fn token(nomad: &Nomad) -> String {
 
 #[test]
 fn node_is_taken_by_strict_servers_when_it_is_introduced() {
-    let Some(nomad) = Nomad::start_with(|_| STRICT.to_owned()) else {
-        return;
-    };
+    let Some(nomad) = strict() else { return };
     let world = World::new();
-    let agent = start(&world, &nomad, None);
-    let line = agent.err_line("refused Node.Register");
+    let program = Program::of(&mut agent(&world, &nomad));
+    let line = program.err_line("refused Node.Register");
     assert!(line.contains("introduction token"), "{line}");
     // It is looked for before each try.
     fs::write(world.data().join("intro_token.jwt"), token(&nomad) + "\n").unwrap();
     nomad.node("ready");
-    drop(agent.kill_9());
+    drop(program.kill_9());
     // Servers know it from now on.
     fs::remove_file(world.data().join("intro_token.jwt")).unwrap();
-    let agent = start(&world, &nomad, None);
-    agent.err_line("is ready");
+    let program = Program::of(&mut agent(&world, &nomad));
+    program.err_line("is ready");
     nomad.node("ready");
+}
+
+/// The variable goes first, as with Nomad's client.
+#[test]
+fn node_is_introduced_by_an_option_unless_there_is_the_variable() {
+    let Some(nomad) = strict() else { return };
+    let [by_option, by_variable] = [World::new(), World::new()];
+    let _one = Program::of(agent(&by_option, &nomad).args([OPTION, &token(&nomad)]));
+    let _other = Program::of(
+        agent(&by_variable, &nomad)
+            .args([OPTION, WORTHLESS])
+            .env(VARIABLE, token(&nomad)),
+    );
+    nomad.wait("/v1/nodes", |nodes| {
+        let nodes = nodes.as_array()?.iter();
+        (nodes.filter(|it| it["Status"] == "ready").count() == 2).then_some(())
+    });
 }
 
 #[test]
 fn node_whose_introduction_is_worth_nothing_is_taken_by_servers_that_want_none() {
     let Some(nomad) = Nomad::start() else { return };
     let world = World::new();
-    let _agent = start(&world, &nomad, Some("eyJhbGciOiJSUzI1NiJ9.e30.eA"));
+    let _program = Program::of(agent(&world, &nomad).env(VARIABLE, WORTHLESS));
     nomad.node("ready");
 }

@@ -247,18 +247,7 @@ fn refused(method: &'static str, why: &'static str) {
         does(called, "", address)
     });
     let (world, addr) = (World::new(), free_addr());
-    let (data, server) = (world.data(), model.address.clone());
-    let data = data.to_str().unwrap();
-    let words = [
-        "agent",
-        "-http",
-        &addr,
-        "-data-dir",
-        data,
-        "-servers",
-        &server,
-    ];
-    let agent = Program::start(words);
+    let agent = Program::start(world.node_of(&model.address, &addr));
     let line = agent.err_line(why);
     assert!(line.contains("WARN") && line.contains(method), "{line}");
     // It is asked again, and that is not told again.

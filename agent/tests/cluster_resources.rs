@@ -1,5 +1,5 @@
-//! What servers place by: devices, host volumes and processors of a node that is one of their cluster, and what they do
-//! not place on it. Where there is no program `nomad` on the PATH, these tests say so and pass.
+//! What servers place by: devices, host volumes, processors and drivers of a node that is one of their cluster, and what
+//! they do not place on it. Where there is no program `nomad` on the PATH, these tests say so and pass.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,10 +8,13 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/plugins.rs"]
+mod plugins;
 mod support;
 
 use std::fs;
 
+use plugins::Plugins;
 use serde_json::{Value, json};
 use support::Lone;
 use support::nomad::{Nomad, job};
@@ -119,4 +122,44 @@ fn node_that_was_purged_is_there_again_with_one_process() {
     });
     lone.agent
         .wait_for("/v1/allocations", |all| (running(all)? == 1).then_some(()));
+}
+
+/// What people read at the server of one of the node's drivers, the oldest first.
+fn told_of(node: &Value, driver: &str) -> Vec<String> {
+    let events = node["Events"].as_array().into_iter().flatten();
+    let of_it =
+        events.filter(|it| it["Subsystem"] == "Driver" && it["Details"]["driver"] == driver);
+    of_it
+        .map(|it| it["Message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn driver_that_fails_and_comes_back_is_told_at_servers_once_each() {
+    let Some(nomad) = Nomad::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let Some(plugins) = Plugins::of(&dir.path().join("plugins"), &[("child", "driver_plugin")])
+    else {
+        return;
+    };
+    let _lone = Lone::configured(&format!(
+        "plugin_dir = \"{}\"\nplugin \"child\" {{}}\nclient {{\n servers = [\"{}\"]\n}}\n",
+        plugins.dir.display(),
+        nomad.rpc
+    ));
+    let path = format!("/v1/node/{}", nomad.node("ready")["ID"].as_str().unwrap());
+    let healthy = |node: &Value| node["Drivers"]["example_exec"]["Healthy"] == true;
+    let before = nomad.wait(&path, |node| {
+        healthy(node).then(|| told_of(node, "example_exec").len())
+    });
+    plugins.kill("child");
+    let told = nomad.wait(&path, |node| {
+        let told = told_of(node, "example_exec").split_off(before);
+        (healthy(node) && told.len() > 1).then_some(told)
+    });
+    let [failed, back] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_ne!(failed, back);
+    assert_eq!(back, "Healthy");
 }

@@ -18,7 +18,7 @@ use containers::engine::{Engine, IMAGE};
 use containers::{agent, agent_with_rules, alloc, file, run};
 use serde_json::Value;
 use support::netns::{leave_network, set_up};
-use support::{Lone, TIMEOUT, exchange, until};
+use support::{Lone, TIMEOUT, children, exchange, until};
 
 #[test]
 fn container_outlives_agent_and_leaves_nothing() {
@@ -46,6 +46,8 @@ fn container_outlives_agent_and_leaves_nothing() {
     };
     assert_eq!(look(&lone), "in /alloc\n0");
     let container = engine.containers();
+    let agent = lone.agent.pid().to_string();
+    assert_eq!(children(&agent), [""; 0], "processes beside a container");
     lone = lone.next_agent();
     alloc(&lone, "web", |task| task["State"] == "running");
     assert_eq!(look(&lone), "in /alloc\n0");
@@ -526,4 +528,67 @@ fn container_is_measured_also_by_the_next_agent() {
     }
     lone.run(&["job", "stop", "-detach", "busy"]).ok();
     alloc(&lone, "busy", |task| task["State"] == "dead");
+}
+
+#[test]
+fn container_that_its_image_finds_unhealthy_is_restarted() {
+    let Some((lone, engine)) = agent("") else {
+        return;
+    };
+    let line = "HEALTHCHECK --interval=1s --retries=1 CMD test ! -e /tmp/ill";
+    engine.image_with("drover-health:1", line);
+    let job = r#"job "web" {
+  group "g" {
+    restart {
+      attempts = 1
+      delay    = "0s"
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image   = "drover-health:1"
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+      service {
+        name     = "web"
+        provider = "nomad"
+        check {
+          name     = "own"
+          type     = "healthcheck"
+          interval = "1s"
+          timeout  = "5s"
+          check_restart {
+            limit = 1
+            grace = "0s"
+          }
+        }
+      }
+    }
+  }
+}
+"#;
+    let file = lone.world.file("web.hcl", job);
+    lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let found = alloc(&lone, "web", |task| task["State"] == "running");
+    let id = found["ID"].as_str().unwrap();
+    let checks = format!("/v1/client/allocation/{id}/checks");
+    lone.agent.wait_for(&checks, |checks| {
+        let first = checks.as_object()?.values().next()?;
+        (first["Status"] == "success").then_some(())
+    });
+    lone.run(&["alloc", "exec", id, "/bin/touch", "/tmp/ill"])
+        .ok();
+    let restarted = alloc(&lone, "web", |task| {
+        task["Restarts"] == 1 && task["State"] == "running"
+    });
+    let events = restarted["TaskStates"]["t"]["Events"].to_string();
+    assert!(
+        events.contains("healthcheck: check \\\"own\\\" unhealthy"),
+        "{events}"
+    );
+    lone.run(&["job", "stop", "-detach", "web"]).ok();
+    alloc(&lone, "web", |task| task["State"] == "dead");
 }

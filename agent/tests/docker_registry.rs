@@ -12,8 +12,11 @@
 mod containers;
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use containers::registry::{Does, Registry};
-use containers::{agent, alloc, alloc_of, run, run_all};
+use containers::{agent, agent_with_programs, alloc, alloc_of, run, run_all};
 use serde_json::Value;
 use support::{Lone, until};
 use tempfile::TempDir;
@@ -107,6 +110,29 @@ fn password_is_that_of_the_task_or_of_the_agents_file() {
     std::fs::write(&file, own).unwrap();
     run(&lone, "file", &who(&registry.image("file:1"), ""));
     assert_eq!(said(&lone, "file"), "me");
+}
+
+#[test]
+fn password_is_that_of_the_agents_helper() {
+    let registry = Registry::start();
+    registry.asks_for("me", "s3cret");
+    let dir = TempDir::new().unwrap();
+    let helper = dir.path().join("docker-credential-of-the-test");
+    let says = format!(
+        "#!/bin/sh\nread registry\n[ \"$1 $registry\" = 'get {}' ] || {{ echo 'credentials not found'; exit 1; }}\n\
+         echo '{{\"Username\": \"me\", \"Secret\": \"s3cret\"}}'\n",
+        registry.addr()
+    );
+    std::fs::write(&helper, says).unwrap();
+    std::fs::set_permissions(&helper, Permissions::from_mode(0o755)).unwrap();
+    let Some((lone, engine)) =
+        agent_with_programs(dir.path(), "auth {\n helper = \"of-the-test\"\n }")
+    else {
+        return;
+    };
+    registry.put("web", "1", &engine.layer(), &["WHO=me"]);
+    run(&lone, "web", &who(&registry.image("web:1"), ""));
+    assert_eq!(said(&lone, "web"), "me");
 }
 
 #[test]

@@ -25,18 +25,27 @@ const PATIENCE: Duration = TIMEOUT.saturating_mul(3);
 /// Registers a job whose task says which image it has, and stays. Nobody waits for its health, which would be a reason
 /// to look later.
 fn run(lone: &Lone, image: &str, more: &str) {
+    run_updated(lone, image, "max_parallel = 0", more);
+}
+
+/// The same, with this in its block `update`.
+fn run_updated(lone: &Lone, image: &str, update: &str, more: &str) {
     let job = format!(
         r#"job "web" {{
   group "g" {{
     update {{
-      max_parallel = 0
+      {update}
+    }}
+    restart {{
+      attempts = 0
+      mode     = "fail"
     }}
     task "t" {{
       driver = "docker"
       config {{
         image   = "{image}"
         command = "/bin/sh"
-        args    = ["-c", "echo $WHO; exec sleep 1000"]
+        args    = ["-c", "echo $WHO; test $WHO != bad && exec sleep 1000"]
         auth {{
           username = "me"
           password = "s3cret"
@@ -52,6 +61,9 @@ fn run(lone: &Lone, image: &str, more: &str) {
     lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
         .ok();
 }
+
+/// Each second is a time to look at what the tag means.
+const FOLLOWS: &str = "image_update {\n schedule = \"* * * * * * *\"\n }";
 
 /// What the running allocation of the job says, once it is of this version.
 fn said(lone: &Lone, version: u64) -> String {
@@ -85,9 +97,8 @@ fn moved_tag_becomes_a_version_that_runs_what_it_means() {
     run(&lone, &image, "");
     assert_eq!(said(&lone, 0), "first");
     registry.put("web", "1", &engine.layer(), &["WHO=second"]);
-    // Each second is a time; what runs stays for this.
-    let follows = "image_update {\n schedule = \"* * * * * * *\"\n }";
-    run(&lone, &image, follows);
+    // What runs stays for this.
+    run(&lone, &image, FOLLOWS);
     assert_eq!(said(&lone, 2), "second");
     let job = lone.agent.get("/v1/job/web");
     let task = &job["TaskGroups"][0]["Tasks"][0];
@@ -97,7 +108,45 @@ fn moved_tag_becomes_a_version_that_runs_what_it_means() {
     let explained = lone.run(&["explain", "web"]).ok();
     assert!(explained.contains(digest), "{explained}");
     // Its file changes nothing.
-    run(&lone, &image, follows);
+    run(&lone, &image, FOLLOWS);
     assert_eq!(lone.agent.get("/v1/job/web")["Version"], 2);
     assert_eq!(said(&lone, 2), "second");
+}
+
+#[test]
+fn moved_tag_that_does_not_become_healthy_is_taken_back() {
+    let registry = Registry::start();
+    registry.asks_for("me", "s3cret");
+    let Some((lone, engine)) = agent("") else {
+        return;
+    };
+    let image = registry.image("web:1");
+    registry.put("web", "1", &engine.layer(), &["WHO=first"]);
+    let update = "min_healthy_time = \"500ms\"\n auto_revert = true";
+    // Rarely, so that the first version is done before the first look: one that comes sooner waits for a minute.
+    let follows = "image_update {\n schedule = \"*/10 * * * * * *\"\n }";
+    run_updated(&lone, &image, update, follows);
+    assert_eq!(said(&lone, 0), "first");
+    lone.agent.wait_for("/v1/job/web/deployment", |deployment| {
+        (deployment["Status"] == "successful").then_some(())
+    });
+    registry.put("web", "1", &engine.layer(), &["WHO=bad"]);
+    let end = Instant::now() + PATIENCE;
+    let failed = loop {
+        let all = lone.agent.get("/v1/job/web/deployments");
+        let failed = all
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["Status"] == "failed");
+        if let Some(failed) = failed {
+            break failed.clone();
+        }
+        assert!(Instant::now() < end, "no version failed: {all:#}");
+        std::thread::yield_now();
+    };
+    let bad = failed["JobVersion"].as_u64().unwrap();
+    assert!(bad > 0);
+    // The version that was well is there again, as the next one.
+    assert_eq!(said(&lone, bad + 1), "first");
 }

@@ -9,6 +9,9 @@
 
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 use support::{Ended, Lone};
 
@@ -124,6 +127,35 @@ fn job_that_asks_for_too_much_is_told_why() {
         refused.contains("unknown option \"cgroup_v2_override\""),
         "{refused}"
     );
+}
+
+#[test]
+fn task_sees_the_parts_of_the_host_that_its_agent_names() {
+    let tools = tempfile::tempdir().unwrap();
+    std::fs::write(tools.path().join("hammer"), "").unwrap();
+    std::fs::set_permissions(tools.path(), Permissions::from_mode(0o755)).unwrap();
+    let own = tools.path().display();
+    let lone = Lone::configured(&format!(
+        "client {{\n chroot_env {{\n \"{own}\" = \"/tools\"\n \"/lib\" = \"/lib\"\n \"/lib64\" = \"/lib64\"\n \"/usr\" = \
+         \"/usr\"\n }}\n}}\n"
+    ));
+    if lone.isolating_node().is_none() {
+        return;
+    }
+    let config = "config {\n command = \"/usr/bin/ls\"\n args = [\"/\", \"/tools\"]\n }";
+    run(&lone, "looks", config);
+    let done = alloc(&lone, "looks", |task| task["State"] == "dead");
+    let said = lone
+        .run(&["alloc", "logs", done["ID"].as_str().unwrap()])
+        .ok();
+    let seen: Vec<&str> = said.split_whitespace().collect();
+    for place in ["tools", "usr", "hammer"] {
+        assert!(seen.contains(&place), "{said}");
+    }
+    for place in ["bin", "sbin", "home", "root", "var"] {
+        assert!(!seen.contains(&place), "{said}");
+    }
+    lone.purge("looks");
 }
 
 #[test]

@@ -18,15 +18,24 @@ mod groups;
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use engine::{Engine, IMAGE};
 use groups::Groups;
 use serde_json::Value;
 use support::netns::{leave_network, set_up};
-use support::{Lone, TIMEOUT, exchange, until};
+use support::{Lone, Program, TIMEOUT, World, exchange, until};
 
 const NETWORK: &str = "tour_default";
+
+/// Processors that a job has for itself are the machine's, and both tests want one.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// An agent with an engine, in a network of their own.
 fn begin() -> Option<(Lone, Engine)> {
@@ -39,10 +48,7 @@ fn begin() -> Option<(Lone, Engine)> {
         eprintln!("skipped: the engine makes no networks here: {why}");
         return None;
     }
-    let lone = Lone::configured(&format!(
-        "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n}}\n}}\n",
-        engine.socket().display()
-    ));
+    let lone = Lone::configured(&configuration(&engine));
     let node = lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
         let node = nodes.get(0)?;
         let drivers = &node["Drivers"];
@@ -57,6 +63,13 @@ fn begin() -> Option<(Lone, Engine)> {
         return None;
     }
     Some((lone, engine))
+}
+
+fn configuration(engine: &Engine) -> String {
+    format!(
+        "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n}}\n}}\n",
+        engine.socket().display()
+    )
 }
 
 /// A web server behind the bridge, that is checked.
@@ -172,9 +185,23 @@ fn compose_file() -> String {
     )
 }
 
-fn submit(lone: &Lone, name: &str, says: &str) {
+/// A job file.
+fn file_of(world: &World, name: &str, says: &str) -> PathBuf {
     let job = format!("job \"{name}\" {{{says}}}\n");
-    let file = lone.world.file(&format!("{name}.hcl"), &job);
+    world.file(&format!("{name}.hcl"), &job)
+}
+
+/// The compose file, as the job file that is made of it.
+fn imported(world: &World) -> PathBuf {
+    let compose = world.file("compose.yml", &compose_file());
+    let shop = compose.with_file_name("tour.nomad.hcl");
+    let words = ["job", "import", compose.to_str().unwrap(), "-o"];
+    Program::run(words.into_iter().chain(shop.to_str())).ok();
+    shop
+}
+
+fn submit(lone: &Lone, name: &str, says: &str) {
+    let file = file_of(&lone.world, name, says);
     lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
         .ok();
 }
@@ -209,7 +236,19 @@ fn fetch(at: &str) -> String {
 fn cores(lone: &Lone, alloc: &Value) -> BTreeSet<u32> {
     let id = alloc["ID"].as_str().unwrap();
     let words = ["alloc", "exec", id, "/bin/cat", "/proc/self/status"];
-    let status = lone.run(&words).ok();
+    cores_in(&lone.run(&words).ok())
+}
+
+/// The same of the only task of an agent in the foreground.
+fn cores_from_up(program: &Program) -> BTreeSet<u32> {
+    let address = format!("http://{}", program.addr());
+    let words = ["alloc", "exec", "-address", &address, "-job", "pinned"];
+    let words = words.into_iter().chain(["/bin/cat", "/proc/self/status"]);
+    cores_in(&Program::run(words).ok())
+}
+
+/// What the kernel says of the processors of a process.
+fn cores_in(status: &str) -> BTreeSet<u32> {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let parts = list.unwrap().trim().split(',');
@@ -256,16 +295,15 @@ fn keeps_a_processor_for_itself(lone: &Lone, driver: &str) {
 
 #[test]
 fn all_that_is_kept_apart_works_in_one_world_and_leaves_nothing() {
+    let _alone = alone();
     let Some((lone, engine)) = begin() else {
         return;
     };
     submit(&lone, "sites", &sites());
     submit(&lone, "hungry", HUNGRY);
-    let compose = lone.world.file("compose.yml", &compose_file());
-    let shop = compose.with_file_name("tour.nomad.hcl");
-    let (compose, shop) = (compose.to_str().unwrap(), shop.to_str().unwrap());
-    lone.run(&["job", "import", compose, "-o", shop]).ok();
-    lone.run(&["job", "run", "-detach", shop]).ok();
+    let shop = imported(&lone.world);
+    lone.run(&["job", "run", "-detach", shop.to_str().unwrap()])
+        .ok();
 
     for (group, at) in [("docker", "127.0.0.1:18080"), ("exec", "127.0.0.1:18081")] {
         alloc(&lone, "sites", group, is_running);
@@ -308,4 +346,75 @@ fn all_that_is_kept_apart_works_in_one_world_and_leaves_nothing() {
     // It fails if something is leaked.
     lone.run(&["system", "audit"]).ok();
     engine.says(&["network", "rm", NETWORK]);
+}
+
+/// An agent in the foreground with one of the jobs, and nothing else.
+fn up(world: &World, config: &Path, job: &Path) -> Program {
+    let mut words = world.up(job);
+    words.extend(["-config".to_owned(), config.to_str().unwrap().to_owned()]);
+    Program::start(words)
+}
+
+#[test]
+fn each_of_them_runs_from_up_and_leaves_nothing() {
+    let _alone = alone();
+    let Some((lone, engine)) = begin() else {
+        return;
+    };
+    // What it found out is known: each job has an agent and a data directory of its own.
+    drop(lone);
+    let begin = || {
+        let world = World::new();
+        let config = world.file("agent.hcl", &configuration(&engine));
+        (world, config)
+    };
+
+    let (world, config) = begin();
+    let job = file_of(&world, "sites", &sites());
+    let program = up(&world, &config, &job);
+    for (group, at) in [("docker", "127.0.0.1:18080"), ("exec", "127.0.0.1:18081")] {
+        assert_eq!(fetch(at), format!("I am {group}\n"));
+    }
+    let at = program.addr();
+    let ask = format!("GET /v1/allocations HTTP/1.0\r\nHost: {at}\r\n\r\n");
+    until(|| {
+        let (_, allocs) = exchange(&at, ask.as_bytes()).ok()?;
+        (allocs.matches("\"Healthy\":true").count() == 2).then_some(())
+    });
+    end(&world, &engine, program);
+
+    let (world, config) = begin();
+    let job = file_of(&world, "hungry", HUNGRY);
+    let said = up(&world, &config, &job).end().with(1);
+    assert!(said.contains("OOM Killed"), "{said}");
+    assert!(said.contains("16 MiB"), "{said}");
+    assert_eq!(world.launches(), [""; 0]);
+
+    let (world, config) = begin();
+    let program = up(&world, &config, &imported(&world));
+    program.line("| row");
+    end(&world, &engine, program);
+
+    if processors_can_be_kept() {
+        for driver in ["exec", "docker"] {
+            let (world, config) = begin();
+            let job = file_of(&world, "pinned", &pinned(driver));
+            let program = up(&world, &config, &job);
+            program.line("Started");
+            assert_eq!(cores_from_up(&program).len(), 1, "{driver}");
+            end(&world, &engine, program);
+        }
+    }
+    // It fails if something is leaked, also of agents that are gone.
+    let next = Lone::configured(&configuration(&engine));
+    next.run(&["system", "audit"]).ok();
+    engine.says(&["network", "rm", NETWORK]);
+}
+
+/// Ends a job as whoever typed `up` does. Nothing is left.
+fn end(world: &World, engine: &Engine, program: Program) {
+    program.interrupt();
+    program.end().ok();
+    assert_eq!(engine.containers(), [""; 0]);
+    world.is_left_clean(&[]);
 }

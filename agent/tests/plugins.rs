@@ -8,13 +8,14 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/plugins.rs"]
+mod programs;
 mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal, kill_process};
+use programs::Plugins;
 use serde_json::Value;
 use support::{Program, World, exchange};
 
@@ -43,75 +44,25 @@ job "both" {
 }
 "#;
 
-/// Programs of plugins in a directory of their own; what runs of them ends with it.
-struct Plugins(PathBuf);
-
-impl Plugins {
-    /// None if the examples were not built: they belong to another package.
-    fn new(world: &World) -> Option<Plugins> {
-        let built = std::env::current_exe().unwrap();
-        let built = built.parent().unwrap().parent().unwrap().join("examples");
-        let dir = world.path("plugins");
-        fs::create_dir(&dir).unwrap();
-        for (name, example) in [("files", "device_plugin"), ("child", "driver_plugin")] {
-            let program = built.join(example);
-            if !program.exists() {
-                eprintln!("skipped: {} is not built", program.display());
-                return None;
-            }
-            fs::copy(program, dir.join(name)).unwrap();
-        }
-        let plugins = Plugins(dir);
-        for (name, mischief) in [
-            ("crashing", "crash"),
-            ("talking", "garbage"),
-            ("hanging", "hang:PluginInfo"),
-        ] {
-            let program = plugins.0.join("files");
-            let script = format!(
-                "#!/bin/sh\nEXAMPLE_PLUGIN_MISCHIEF={mischief} exec {}\n",
-                program.display()
-            );
-            let path = plugins.0.join(name);
-            fs::write(&path, script).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        Some(plugins)
+/// Plugins that work, and some that do not.
+fn plugins(world: &World) -> Option<Plugins> {
+    let programs = [("files", "device_plugin"), ("child", "driver_plugin")];
+    let plugins = Plugins::of(&world.path("plugins"), &programs)?;
+    for (name, mischief) in [
+        ("crashing", "crash"),
+        ("talking", "garbage"),
+        ("hanging", "hang:PluginInfo"),
+    ] {
+        let program = plugins.dir.join("files");
+        let script = format!(
+            "#!/bin/sh\nEXAMPLE_PLUGIN_MISCHIEF={mischief} exec {}\n",
+            program.display()
+        );
+        let path = plugins.dir.join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-
-    /// Processes of the program of this name.
-    fn processes(&self, name: &str) -> Vec<Pid> {
-        running(&self.0.join(name))
-    }
-
-    fn kill(&self, name: &str) {
-        let processes = self.processes(name);
-        assert!(!processes.is_empty(), "{name} does not run");
-        for pid in processes {
-            kill_process(pid, Signal::KILL).unwrap();
-        }
-    }
-}
-
-impl Drop for Plugins {
-    fn drop(&mut self) {
-        for name in ["child", "files"] {
-            for pid in self.processes(name) {
-                // It may have ended by itself.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-    }
-}
-
-/// Processes of this program.
-fn running(program: &Path) -> Vec<Pid> {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let runs = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program)
-    };
-    let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
-    processes.filter(runs).filter_map(pid).collect()
+    Some(plugins)
 }
 
 fn get(addr: &str, path: &str) -> Value {
@@ -242,7 +193,7 @@ fn the_list_tells_the_truth(addr: &str, plugins: &Plugins) {
 #[test]
 fn plugin_failures_leave_tasks_undisturbed() {
     let world = World::new();
-    let Some(plugins) = Plugins::new(&world) else {
+    let Some(plugins) = plugins(&world) else {
         return;
     };
     let files = world.path("files");
@@ -262,7 +213,7 @@ fn plugin_failures_leave_tasks_undisturbed() {
         plugin "talking" {{}}
         plugin "hanging" {{}}
         "#,
-        plugins.0.display(),
+        plugins.dir.display(),
         files.display()
     );
     let config = world.file("agent.hcl", &config);
@@ -329,7 +280,7 @@ fn metrics(addr: &str, list: &str) -> Vec<String> {
 #[test]
 fn disabled_plugin_is_not_started_and_shown() {
     let world = World::new();
-    let Some(plugins) = Plugins::new(&world) else {
+    let Some(plugins) = plugins(&world) else {
         return;
     };
     let config = format!(
@@ -349,7 +300,7 @@ fn disabled_plugin_is_not_started_and_shown() {
           prefix_filter              = ["-drover.queue"]
         }}
         "#,
-        plugins.0.display(),
+        plugins.dir.display(),
     );
     let config = world.file("agent.hcl", &config);
     let mut args = world.up(&world.file("plain.nomad.hcl", PLAIN));

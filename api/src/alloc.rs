@@ -52,6 +52,9 @@ pub struct AllocStub {
     pub modify_index: u64,
     pub create_time: i64,
     pub modify_time: i64,
+    /// An extension of our own, on a node of a cluster: whether the node placed it itself, and its servers did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<bool>,
 }
 
 /// What a server wants of an allocation's node. Here the node decides by itself, at once.
@@ -149,6 +152,7 @@ impl From<&AllocRecords> for AllocStub {
             modify_index: record.modify_index,
             create_time: record.create_time.0,
             modify_time: record.modify_time.0,
+            local: alloc.is_local,
         }
     }
 }

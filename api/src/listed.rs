@@ -58,6 +58,9 @@ impl AllocRecords {
         stub.value("ModifyIndex", &record.modify_index);
         stub.value("CreateTime", &record.create_time.0);
         stub.value("ModifyTime", &record.modify_time.0);
+        if let Some(is_local) = self.is_local {
+            stub.flag("Local", is_local);
+        }
         stub.end();
     }
 }

@@ -42,6 +42,12 @@ impl NodeNames {
     }
 }
 
+/// Whether the node placed an allocation itself; none where there are no servers that could have.
+fn is_local(view: View<'_>, record: &AllocRecord) -> Option<bool> {
+    let may_be_theirs = record.of_servers || view.server().is_some();
+    may_be_theirs.then_some(!record.of_servers)
+}
+
 #[derive(Clone, Debug)]
 enum Records {
     Here(Arc<AllocRecord>, Vec<(TaskName, Arc<TaskRecord>)>),
@@ -67,6 +73,8 @@ pub struct AllocRecords {
     pub is_vain_canary: bool,
     /// The status of its job, where the job is shown with it.
     pub job_status: &'static str,
+    /// Whether the node placed it itself, where servers could have.
+    pub is_local: Option<bool>,
     records: Records,
 }
 
@@ -95,6 +103,7 @@ impl AllocRecords {
             rescheduled: RescheduleTracker::of(view, node.id, alloc),
             follow_up: view.follow_up(record),
             job_status: "",
+            is_local: is_local(view, record),
             records: match alloc {
                 ShownAlloc::Here(alloc) => Records::Here(
                     alloc.record().clone(),
@@ -138,6 +147,7 @@ impl AllocRecords {
             && self.follow_up == other.follow_up
             && self.is_vain_canary == other.is_vain_canary
             && self.job_status == other.job_status
+            && self.is_local == other.is_local
             && self.node == other.node
     }
 

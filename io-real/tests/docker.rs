@@ -425,6 +425,13 @@ fn programs_run_beside_the_task() {
             .says(&["top", &world.engine.containers()[0]])
             .contains("1234")
     });
+    // Also if its time is over before the engine has started it. An engine starts them in turn: when another one has
+    // ended, it would run.
+    let (result, _) = exec(&mut world, "exec sleep 3456", Span::millis(1));
+    assert!(result.unwrap_err().message.contains("was killed"));
+    assert_eq!(exec(&mut world, "true", Span::secs(30)).0, Ok(0));
+    let left = world.engine.says(&["top", &world.engine.containers()[0]]);
+    assert!(!left.contains("3456"), "{left}");
     // What it started ends with it, also what is nobody's child any more.
     let script = "(sleep 2345 &); sleep 2346; true";
     let (result, _) = exec(&mut world, script, Span::millis(300));

@@ -306,7 +306,9 @@ fn output_goes_where_the_engine_sends_it() {
             .iter()
             .any(|it| it.contains("Output is not collected"))
     };
+    let until = Instant::now() + LONGEST;
     while world.log("stdout") != "to whom it may concern\n" && !is_told(&world) {
+        assert!(Instant::now() < until, "neither is there: {:?}", world.told);
         world.turns(100);
     }
     world.end(1);

@@ -8,115 +8,21 @@
     reason = "a test may panic"
 )]
 
+#[path = "common/network_world.rs"]
+mod network_world;
+
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use drover_core::effect::TaskNetwork;
 use drover_core::ids::AllocId;
-use drover_core::model::network::{Dns, NetworkMode};
-use drover_core::store::record::AssignedPort;
+use drover_core::model::network::Dns;
 use drover_core::work::BuildNetwork;
-use drover_io_real::network::{Bridge, CniPlugins, Networks, WrongRule, fault_of_bridge};
+use drover_io_real::network::{CniPlugins, Networks, WrongRule};
+use network_world::{TIMEOUT, World, says, until};
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
-use tempfile::TempDir;
-
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-struct World {
-    networks: Networks,
-    bridge: Bridge,
-    dir: TempDir,
-}
-
-impl World {
-    /// Puts this thread into a network of its own, if it can.
-    fn new() -> Option<World> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root makes networks");
-            return None;
-        }
-        // SAFETY: it is this thread's network alone; no descriptors become unshared.
-        if let Err(error) = unsafe { unshare_unsafe(UnshareFlags::NEWNET) } {
-            eprintln!("skipped: {error}");
-            return None;
-        }
-        let bridge = Bridge::default();
-        if let Some(fault) = fault_of_bridge(&bridge) {
-            eprintln!("skipped: {fault}");
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        Some(World {
-            networks: networks_in(dir.path(), &bridge),
-            bridge,
-            dir,
-        })
-    }
-
-    /// Those of another agent in the same network, with a directory of its own.
-    fn another(&self, name: &str) -> Networks {
-        let path = self.dir.path().join(name);
-        fs::create_dir_all(&path).unwrap();
-        networks_in(&path, &self.bridge)
-    }
-
-    /// What is asked for the allocation of this number: the port of the host leads to it.
-    fn wanted(&self, number: u16) -> (AllocId, BuildNetwork) {
-        let port = AssignedPort {
-            label: "http".to_owned(),
-            value: 20_000 + number,
-            to: 80,
-            host_ip: "127.0.0.1".to_owned(),
-            ..AssignedPort::default()
-        };
-        let work = BuildNetwork {
-            mode: NetworkMode::Bridge,
-            hostname: format!("n{number}"),
-            dns: None,
-            address: Some(self.bridge.subnet.address(number.into())),
-            ports: vec![port],
-            args: [].into(),
-        };
-        (AllocId(u128::from(number) << 100 | 7), work)
-    }
-
-    /// The interfaces that a task of an allocation sees.
-    fn seen(&self, alloc: AllocId) -> BTreeSet<String> {
-        let own = TaskNetwork {
-            own: true,
-            ..TaskNetwork::default()
-        };
-        let entrance = self.networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-        let table = entrance.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
-        let table = table.unwrap();
-        let lines = table.lines().skip(2);
-        lines
-            .filter_map(|line| Some(line.split(':').next()?.trim().to_owned()))
-            .filter(|name| ["lo", "eth0"].contains(&name.as_str()))
-            .collect()
-    }
-}
-
-fn networks_in(path: &Path, bridge: &Bridge) -> Networks {
-    let dir = File::open(path).unwrap().into();
-    Networks::new(dir, path.to_owned(), bridge.clone())
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let points = table.lines().filter_map(|line| line.split(' ').nth(4));
-        for point in points.filter(|point| point.starts_with(self.dir.path().to_str().unwrap())) {
-            let _ = unmount(point, UnmountFlags::DETACH);
-        }
-    }
-}
 
 /// Links of allocations that this thread's network has.
 fn links(networks: &Networks) -> usize {
@@ -126,23 +32,6 @@ fn links(networks: &Networks) -> usize {
 fn ports(number: &str) -> usize {
     let map = ["nft", "list", "map", "ip", "drover", "forwards"];
     says(&map).unwrap_or_default().matches(number).count()
-}
-
-/// What a program prints, if it works.
-fn says(words: &[&str]) -> Option<String> {
-    let done = Command::new(words[0]).args(&words[1..]).output().ok()?;
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    done.status.success().then_some(text)
-}
-
-/// Waits until something is so.
-#[track_caller]
-fn until(mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < until, "it never was so");
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -366,143 +255,6 @@ fn rules_that_lead_nowhere_are_told_and_can_be_removed() {
     assert_eq!(networks.wrong_rules().unwrap(), []);
     assert_eq!((ports("9999"), ports("20001")), (0, 2));
     networks.remove(alloc, None).unwrap();
-}
-
-/// Which of these addresses, in this order, the allocation's packets for a port reach first: all of them are this
-/// thread's own.
-fn reached_first(
-    networks: &Networks,
-    alloc: AllocId,
-    addresses: &[Ipv4Addr],
-    port: u16,
-) -> Vec<u8> {
-    let own = TaskNetwork {
-        own: true,
-        ..TaskNetwork::default()
-    };
-    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-    let here = UdpSocket::bind(("0.0.0.0", port)).unwrap();
-    let patience = Some(Duration::from_millis(100));
-    here.set_read_timeout(patience).unwrap();
-    let port = here.local_addr().unwrap().port();
-    let start = Instant::now();
-    loop {
-        let send = || {
-            let from = UdpSocket::bind("0.0.0.0:0")?;
-            for address in addresses {
-                from.send_to(&address.octets(), (*address, port))?;
-            }
-            Ok(())
-        };
-        entrance.run(send).unwrap();
-        let mut seen = [0; 4];
-        // The link may have to come up.
-        match here.recv(&mut seen) {
-            Ok(length) => return seen[..length].to_vec(),
-            Err(_) => assert!(start.elapsed() < TIMEOUT, "nothing arrives"),
-        }
-    }
-}
-
-/// Whether the allocation connects to an address of this thread's own.
-fn connects(networks: &Networks, alloc: AllocId, to: SocketAddrV4) -> bool {
-    let own = TaskNetwork {
-        own: true,
-        ..TaskNetwork::default()
-    };
-    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-    let _here = TcpListener::bind(to).unwrap();
-    let connect = || TcpStream::connect_timeout(&to.into(), Duration::from_millis(500));
-    entrance.run(connect).is_ok()
-}
-
-#[test]
-fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
-    let Some(world) = World::new() else { return };
-    if says(&["ip", "addr", "add", "169.254.169.254/32", "dev", "lo"]).is_none() {
-        eprintln!("skipped: there is no ip");
-        return;
-    }
-    let (alloc, work) = world.wanted(1);
-    let both = [
-        Ipv4Addr::new(169, 254, 169, 254),
-        Ipv4Addr::from(world.bridge.subnet.gateway().0),
-    ];
-    // The same agent, started again with another configuration.
-    for allow_metadata in [false, true, false] {
-        let bridge = Bridge {
-            allow_metadata,
-            ..world.bridge.clone()
-        };
-        let networks = networks_in(world.dir.path(), &bridge);
-        let known = [(alloc, work.address.unwrap(), work.ports.clone())];
-        until(|| networks.resume(known.clone()).is_ok());
-        networks.build(alloc, &work).unwrap();
-        let reached =
-            |addresses: &[Ipv4Addr], port| reached_first(&networks, alloc, addresses, port);
-        assert_eq!(reached(&both[1..], 0), both[1].octets());
-        let first = both[usize::from(!allow_metadata)];
-        assert_eq!(reached(&both, 0), first.octets());
-        // Where it is a name server too, names are asked there all the same.
-        assert_eq!(reached(&both, 53), both[0].octets());
-        let connects = |port| connects(&networks, alloc, SocketAddrV4::new(both[0], port));
-        assert_eq!((connects(53), connects(80)), (true, allow_metadata));
-    }
-    world.networks.remove(alloc, None).unwrap();
-}
-
-#[test]
-fn allocation_has_so_many_connections_and_no_more() {
-    let Some(world) = World::new() else { return };
-    let (alloc, work) = world.wanted(1);
-    // An agent that allows so many, with the network of the allocation.
-    let bounded = |most| {
-        let bridge = Bridge {
-            most_connections: Some(most),
-            ..world.bridge.clone()
-        };
-        let networks = networks_in(world.dir.path(), &bridge);
-        until(|| {
-            networks
-                .resume([(alloc, work.address.unwrap(), work.ports.clone())])
-                .is_ok()
-        });
-        networks.build(alloc, &work).unwrap();
-        networks
-    };
-    let networks = bounded(3);
-    let own = TaskNetwork {
-        own: true,
-        ..TaskNetwork::default()
-    };
-    let gateway = Ipv4Addr::from(world.bridge.subnet.gateway().0);
-    let here = TcpListener::bind((gateway, 0)).unwrap();
-    let to = here.local_addr().unwrap();
-    let connect = |patience| TcpStream::connect_timeout(&to, patience);
-    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-    // What comes from the host counts for nobody, so that is how to wait for the way.
-    let inside = entrance.run(|| TcpListener::bind(("0.0.0.0", 80))).unwrap();
-    let inside_at = Ipv4Addr::from(work.address.unwrap().0);
-    until(|| TcpStream::connect((inside_at, 80)).is_ok());
-    drop(inside);
-    let vainly = Duration::from_millis(500);
-    let patience = [TIMEOUT, TIMEOUT, TIMEOUT, vainly, vainly];
-    let made = entrance.run(|| Ok(patience.map(connect))).unwrap();
-    assert_eq!(
-        made.each_ref().map(Result::is_ok),
-        [true, true, true, false, false]
-    );
-    // The same agent, started again: the rules are as they should be for either of them.
-    assert_eq!(networks.wrong_rules().unwrap(), []);
-    drop(networks);
-    let networks = bounded(0);
-    let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
-    assert!(
-        entrance
-            .run(|| Ok((0..5).all(|_| connect(TIMEOUT).is_ok())))
-            .unwrap()
-    );
-    world.networks.remove(alloc, None).unwrap();
 }
 
 /// A plugin that makes nothing, and writes down what it was asked for, and whether there was a namespace.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::driver::{World, key, sh};
-use common::{handle, receive, wait_readable};
+use common::{handle, kernel_keeps_exit_codes, receive, wait_readable};
 use drover_core::agent::Input;
 use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::LaunchId;
@@ -237,9 +237,11 @@ fn killed_shim_is_replaced_with_same_limits() {
     }
     assert_eq!(world.memory_limit(1), limit);
     fs::write(go, "go\n").unwrap();
-    assert_eq!(world.exited().code, Some(2));
+    // An older kernel has forgotten it when whoever inherited the task has taken note of its end.
+    let code = world.exited().code;
+    assert!(code == Some(2) || code.is_none() && !kernel_keeps_exit_codes());
     assert_eq!(world.stdout(), "before\nafter\n");
-    assert_eq!(world.destroy(1).unwrap().unwrap().code, Some(2));
+    assert_eq!(world.destroy(1).unwrap().unwrap().code, code);
     world.assert_gone(1);
 }
 

@@ -24,7 +24,8 @@ fn within(group: &Group, mut task: Task) -> Task {
 
 fn many_limits() -> Limits {
     Limits {
-        cpu_shares: Some(1024),
+        // Not what groups have anyway.
+        cpu_shares: Some(2048),
         cpu_quota: Some((150_000, 50_000)),
         memory_max: Some(64 << 20),
         memory_reserved: Some(32 << 20),
@@ -84,7 +85,7 @@ fn limits_of_task_are_those_of_its_groups() {
         files.find_map(|file| Some(file.ok()?.trim().to_owned()))
     };
     let of_v1 = [
-        ("cpu.shares", "1024"),
+        ("cpu.shares", "2048"),
         ("cpu.cfs_quota_us", "150000"),
         ("cpu.cfs_period_us", "50000"),
         ("memory.limit_in_bytes", "67108864"),
@@ -94,7 +95,7 @@ fn limits_of_task_are_those_of_its_groups() {
         ("cpuset.cpus", "0"),
     ];
     let of_v2 = [
-        ("cpu.weight", "100"),
+        ("cpu.weight", "174"),
         ("cpu.max", "150000 50000"),
         ("memory.max", "67108864"),
         ("memory.swap.max", "0"),

@@ -75,6 +75,8 @@ points! {
     ForgottenAllocs = "forgotten allocations",
     /// Why servers refuse a call.
     Refusal = "refusal",
+    /// To what a server answers that was not asked.
+    OddReply = "odd reply",
     /// How many changes a server is behind.
     Behind = "behind",
     /// How many servers a reply names.

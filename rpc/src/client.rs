@@ -247,8 +247,14 @@ impl<C: Connector, H: Handler> Client<C, H> {
     }
 
     fn is_current(&self, connection: &Connection) -> bool {
+        self.if_current(connection).is_some()
+    }
+
+    /// The current connection, if it is this one. Nobody exchanges it for as long as that is held.
+    fn if_current(&self, connection: &Connection) -> Option<MutexGuard<'_, Option<Connection>>> {
         let current = locked(&self.current);
-        (current.as_ref()).is_some_and(|current| current.is_same(connection))
+        let is_this = (current.as_ref()).is_some_and(|current| current.is_same(connection));
+        is_this.then_some(current)
     }
 
     /// Draws the conclusions of a failed call, and says whether to call again.
@@ -378,12 +384,8 @@ impl<C: Connector, H: Handler> Client<C, H> {
     /// Has further calls use another server. Calls that are under way stay on the old connection, which
     /// closes after them.
     fn fail_over(&self, connection: &Connection) {
-        let mut current = locked(&self.current);
         // Another call may have failed over before.
-        if current
-            .as_ref()
-            .is_some_and(|current| current.is_same(connection))
-        {
+        if let Some(mut current) = self.if_current(connection) {
             *current = None;
             self.left.send_replace(());
             locked(&self.servers).failed(connection.server(), self.start.elapsed());

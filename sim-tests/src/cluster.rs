@@ -5,8 +5,8 @@ use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 use drover_io_sim::script::{
-    Act, ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterForgetNode, ClusterRegister,
-    ClusterStopAlloc, Script, What,
+    Act, ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterEndIdentities,
+    ClusterForgetNode, ClusterGoBack, ClusterRegister, ClusterSave, ClusterStopAlloc, Script, What,
 };
 use drover_io_sim::{Dice, Faults};
 
@@ -18,12 +18,18 @@ pub(crate) fn in_a_cluster(dice: &mut Dice, mut script: Script) -> Script {
     script.cluster = true;
     script.has = None;
     script.jobs.iter_mut().for_each(suit);
+    for job in &mut script.jobs {
+        may_not_run_alone(dice, job);
+    }
     let acts = core::mem::take(&mut script.acts);
     script.acts = acts.into_iter().filter_map(at_servers).collect();
     for _ in 0..dice.below(6, "acts of servers", "") {
         let act = act_of_servers(dice, script.jobs.len());
         let at = dice.below(script.acts.len() + 1, "when", "");
         script.acts.insert(at, act);
+    }
+    if dice.below(3, "servers go back", "") == 1 {
+        go_back(dice, &mut script.acts);
     }
     script.faults = script.faults.and(&Faults::of_servers(script.seed));
     script
@@ -50,6 +56,31 @@ fn suit(job: &mut Job) {
         let ports = networks.flat_map(|network| &mut network.dynamic_ports);
         ports.for_each(|port| port.host_network.clear());
     }
+}
+
+/// Some may not run for long without servers.
+fn may_not_run_alone(dice: &mut Dice, job: &mut Job) {
+    let spans = [0, 0, 5, 60];
+    let span = dice.one_of(&spans, "runs alone for", &job.id).unwrap_or(0);
+    for group in &mut job.task_groups {
+        group.stop_after_client_disconnect = (span > 0).then(|| Span::secs(span));
+    }
+}
+
+/// A snapshot of the servers is taken, and some time later they are restored from it.
+fn go_back(dice: &mut Dice, acts: &mut Vec<Act>) {
+    let saved = dice.below(acts.len() + 1, "when saved", "");
+    let restored = dice.below(acts.len() + 1 - saved, "when restored", "");
+    let act = |pause: i64, what: What| Act {
+        pause: Span::millis(pause),
+        steps: 0,
+        what,
+    };
+    let pauses = [0, 1, 1_000, 30_000];
+    let mut pause = || dice.one_of(&pauses, "pause of a snapshot", "").unwrap_or(0);
+    let both = [pause(), pause()];
+    acts.insert(saved, act(both[0], ClusterSave.into()));
+    acts.insert(saved + 1 + restored, act(both[1], ClusterGoBack.into()));
 }
 
 fn no_canaries(group: &mut TaskGroup) {
@@ -95,7 +126,7 @@ fn at_servers(act: Act) -> Option<Act> {
 
 fn act_of_servers(dice: &mut Dice, jobs: usize) -> Act {
     let job = format!("j{}", dice.below(jobs, "whose at servers", ""));
-    let what: What = match dice.below(8, "at servers", "") {
+    let what: What = match dice.below(9, "at servers", "") {
         0 | 1 => ClusterCollect.into(),
         2 => ClusterForgetNode {
             allocs: dice.below(2, "allocs, too", "") == 1,
@@ -104,6 +135,10 @@ fn act_of_servers(dice: &mut Dice, jobs: usize) -> Act {
         3 => ClusterEligibility { eligible: false }.into(),
         4 => ClusterEligibility { eligible: true }.into(),
         5 => ClusterDeregister { job }.into(),
+        8 => ClusterEndIdentities {
+            keys_are_new: dice.below(2, "new keys", "") == 1,
+        }
+        .into(),
         _ => ClusterStopAlloc {
             job,
             nth: dice.below(4, "which at servers", ""),

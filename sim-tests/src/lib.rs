@@ -17,8 +17,8 @@
 //! `each_crash` runs a scenario once for each of its steps, with the agent dying after it. A bug
 //! that a search found becomes a scenario with the bug's name in one of `tests/known_bugs_of_*.rs`.
 //!
-//! Random worlds are made by [`chaos`]: each seed is another script of jobs, requests and faults. A
-//! third of them have a *theme* ([`theme`]): everything in them is about tokens, or scripts, or
+//! Random worlds are made by [`chaos`]: each seed is another script of jobs, requests and faults; one
+//! seed in fifty is a [`fleet`] of several nodes. A third of them have a *theme* ([`theme`]): everything in them is about tokens, or scripts, or
 //! disks, so that what is rare elsewhere meets itself often. Whatever needs three rare things at
 //! once should have one. Planted bugs are in `bugs/`, and `hunt` looks for them; `bugs/README.md`
 //! says how to plant one.

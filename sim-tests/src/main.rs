@@ -12,19 +12,20 @@ use std::time::Instant;
 use args::Args;
 use drover_io_sim::Violation;
 use drover_io_sim::script::Script;
-use drover_sim_tests::report::{Failure, story};
+use drover_sim_tests::report::{Failure, story, told};
 use drover_sim_tests::small::{Small, WORLDS};
-use drover_sim_tests::soak::{Plan, Soaked, soak};
+use drover_sim_tests::soak::{Plan, Soaked, World, soak};
 use drover_sim_tests::{chaos, fleet, hunt};
 
 const USAGE: &str = "\
 usage: drover-sim-tests COMMAND
 
-  soak      tries random worlds and reports what does not hold
+  soak      tries random worlds, some of them fleets, and reports what does not hold
             [--seconds 10] [--from SEED] [--seeds N] [--threads N] [--verbose]
   search    tries random worlds until something does not hold, and prints one line of JSON
             [--seconds 60] [--from SEED] [--threads 1]
-  replay    plays one world again and draws its story: a seed, or a script that a failure wrote
+  replay    plays one world again and draws its story (of a fleet, that of each node): a seed, or
+            a script that a failure wrote
             SEED | FILE  [--shrink]
   exhaust   tries every order in small worlds, all of them or the named one
             [NAME] [--states 200000]
@@ -84,12 +85,10 @@ fn soak_command(args: &Args) -> Result<ExitCode, String> {
         println!("{times:>12} {check}");
     }
     println!("{}", totals(&soaked));
-    for (times, script, violation) in soaked.violated.values() {
-        let mut failure = quietly(|(): ()| Failure::of(script, violation))(());
-        if let Err(why) = failure.save(Path::new("failures")) {
-            println!("could not be written below failures/: {why}");
-        }
-        println!("\n{times} times:\n{failure}");
+    for (times, world, violation) in soaked.violated.values() {
+        let folder = Some(Path::new("failures"));
+        let told = quietly(|(): ()| told(world, violation, folder))(());
+        println!("\n{times} times:\n{told}");
     }
     Ok(if soaked.violated.is_empty() {
         ExitCode::SUCCESS
@@ -119,7 +118,14 @@ fn search_command(args: &Args) -> Result<ExitCode, String> {
     let seconds = began.elapsed().as_secs_f64();
     let found = soaked.violated.into_values().next();
     let line = match &found {
-        Some((_, script, violation)) => {
+        Some((_, World::Fleet(seed), violation)) => serde_json::json!({
+            "found": true,
+            "property": violation.invariant,
+            "runs": soaked.seeds,
+            "seconds": seconds,
+            "seed": seed,
+        }),
+        Some((_, World::Node(script), violation)) => {
             let failure = quietly(|(): ()| Failure::of(script, violation))(());
             serde_json::json!({
                 "found": true,
@@ -155,6 +161,7 @@ fn quietly<T, U>(work: impl FnOnce(T) -> U) -> impl FnOnce(T) -> U {
 fn replay_command(args: &Args) -> Result<ExitCode, String> {
     let what = args.word().ok_or(USAGE)?;
     let script: Script = match what.parse() {
+        Ok(seed) if fleet::is_fleet(seed) => return Ok(replay_fleet(seed)),
         Ok(seed) => chaos::script(seed),
         Err(_) => {
             let text = fs::read(what).map_err(|why| format!("{what}: {why}"))?;
@@ -176,6 +183,22 @@ fn replay_command(args: &Args) -> Result<ExitCode, String> {
         println!("VIOLATED {invariant}: {detail}");
     }
     Ok(ExitCode::FAILURE)
+}
+
+fn replay_fleet(seed: u64) -> ExitCode {
+    let played = quietly(|seed| fleet::play(seed, fleet::FEW, true))(seed);
+    print(&format!(
+        "{}trace {:016x}\n",
+        played.stories(),
+        played.hash()
+    ));
+    let Err(violation) = played.verdict else {
+        return ExitCode::SUCCESS;
+    };
+    let after = played.fleet.at();
+    let Violation { invariant, detail } = violation;
+    println!("VIOLATED {invariant} after {after}: {detail}");
+    ExitCode::FAILURE
 }
 
 fn exhaust_command(args: &Args) -> Result<ExitCode, String> {
@@ -223,8 +246,11 @@ fn print(text: &str) {
 fn hashes_command(args: &Args) -> Result<ExitCode, String> {
     let from = args.number("--from", 0)?;
     for seed in from..from + args.number("--seeds", 100)? {
-        let ran = chaos::script(seed).run(Default::default());
-        println!("{seed} {:016x}", ran.sim.world.trace.hash());
+        let hash = match World::of(seed) {
+            World::Node(script) => script.run(Default::default()).sim.world.trace.hash(),
+            World::Fleet(seed) => fleet::play(seed, fleet::FEW, false).hash(),
+        };
+        println!("{seed} {hash:016x}");
     }
     Ok(ExitCode::SUCCESS)
 }

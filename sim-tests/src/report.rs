@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use drover_io_sim::script::{Ran, Script, Shrunk, Watch, shrink};
 use drover_io_sim::{Property, Violation, timeline};
 
+use crate::soak::World;
+
 /// More runs than this are not spent on making one failure smaller.
 const SHRINKING_RUNS: u32 = 4000;
 
@@ -102,6 +104,29 @@ impl fmt::Display for Failure {
         writeln!(f)?;
         f.write_str(&story(&self.smallest).1)
     }
+}
+
+/// What was found in a world, for people. The smallest script is written below the folder, if one is named; a fleet is
+/// played again as it is.
+pub fn told(world: &World, violation: &Violation, folder: Option<&Path>) -> String {
+    let seed = match world {
+        World::Node(script) => {
+            let mut failure = Failure::of(script, violation);
+            let saved = folder.map_or(Ok(()), |folder| failure.save(folder));
+            let why = saved
+                .err()
+                .map(|why| format!("could not be written down: {why}\n"));
+            return format!("{}{failure}", why.unwrap_or_default());
+        }
+        World::Fleet(seed) => seed,
+    };
+    let Violation { invariant, detail } = violation;
+    let sentence = sentence_of(invariant).map(|it| format!("what should hold: {it}\n"));
+    let sentence = sentence.unwrap_or_default();
+    let replay = "cargo run -p drover-sim-tests -- replay";
+    format!(
+        "VIOLATED {invariant}, in a fleet\n{sentence}what was found: {detail}\nagain: {replay} {seed}\n"
+    )
 }
 
 /// What a property says, as one sentence.

@@ -1,4 +1,4 @@
-//! Random worlds for as long as you like.
+//! Random worlds for as long as you like: most are one node, some a fleet of them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use drover_core::time::SECOND;
 use drover_io_sim::script::{Script, Watch};
-use drover_io_sim::{Coverage, Violation};
+use drover_io_sim::{Coverage, Sim, Violation};
 
-use crate::chaos;
+use crate::{chaos, fleet};
 
 /// How long, and which seeds.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,33 @@ pub struct Plan {
     pub first_only: bool,
 }
 
+/// What a seed stands for.
+#[derive(Clone, Debug)]
+pub enum World {
+    /// One node, as a script says.
+    Node(Box<Script>),
+    /// The fleet of this seed.
+    Fleet(u64),
+}
+
+impl World {
+    /// The world of a seed.
+    pub fn of(seed: u64) -> World {
+        match fleet::is_fleet(seed) {
+            true => World::Fleet(seed),
+            false => World::Node(Box::new(chaos::script(seed))),
+        }
+    }
+
+    /// Its seed.
+    pub fn seed(&self) -> u64 {
+        match self {
+            World::Node(script) => script.seed,
+            World::Fleet(seed) => *seed,
+        }
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Soaked {
@@ -41,8 +68,8 @@ pub struct Soaked {
     pub reached: BTreeMap<&'static str, u64>,
     /// Which inputs reached which states.
     pub coverage: Coverage,
-    /// For each property that was violated: how often, and the first script that did.
-    pub violated: BTreeMap<&'static str, (u64, Script, Violation)>,
+    /// For each property that was violated: how often, and the first world that did.
+    pub violated: BTreeMap<&'static str, (u64, World, Violation)>,
 }
 
 impl Soaked {
@@ -54,29 +81,44 @@ impl Soaked {
             *self.reached.entry(name).or_default() += times;
         }
         self.coverage.merge(&other.coverage);
-        for (name, (times, script, violation)) in other.violated {
-            let entry = (self.violated.entry(name)).or_insert((0, script.clone(), violation));
+        for (name, (times, world, violation)) in other.violated {
+            let entry =
+                (self.violated.entry(name)).or_insert((0, world.clone(), violation.clone()));
             entry.0 += times;
-            if script.seed < entry.1.seed {
-                entry.1 = script;
+            if world.seed() < entry.1.seed() {
+                (entry.1, entry.2) = (world, violation);
             }
         }
     }
 
-    fn run(&mut self, script: Script) {
-        let ran = script.run(Watch::default());
+    fn run(&mut self, world: World) {
         self.seeds += 1;
-        self.steps += ran.sim.steps;
-        self.simulated += (ran.sim.world.elapsed().0 / SECOND).unsigned_abs();
-        for (name, times) in ran.sim.checker.reached() {
-            *self.reached.entry(name).or_default() += times;
-        }
-        self.coverage.merge(&ran.sim.checker.coverage);
-        if let Err(violation) = ran.verdict {
+        let verdict = match &world {
+            World::Node(script) => {
+                let ran = script.run(Watch::default());
+                self.saw(&ran.sim);
+                ran.verdict
+            }
+            World::Fleet(seed) => {
+                let played = fleet::play(*seed, fleet::FEW, false);
+                played.fleet.nodes().iter().for_each(|node| self.saw(node));
+                played.verdict
+            }
+        };
+        if let Err(violation) = verdict {
             let name = violation.invariant;
-            let entry = (self.violated.entry(name)).or_insert((0, script, violation));
+            let entry = (self.violated.entry(name)).or_insert((0, world, violation));
             entry.0 += 1;
         }
+    }
+
+    fn saw(&mut self, node: &Sim) {
+        self.steps += node.steps;
+        self.simulated += (node.world.elapsed().0 / SECOND).unsigned_abs();
+        for (name, times) in node.checker.reached() {
+            *self.reached.entry(name).or_default() += times;
+        }
+        self.coverage.merge(&node.checker.coverage);
     }
 }
 
@@ -93,7 +135,7 @@ pub fn soak(plan: Plan, on_progress: impl Fn(u64, u64)) -> Soaked {
             if seed >= end || began.elapsed() >= Duration::from_secs(plan.seconds) {
                 break;
             }
-            own.run(chaos::script(seed));
+            own.run(World::of(seed));
             done.fetch_add(1, Ordering::Relaxed);
             if plan.first_only && !own.violated.is_empty() {
                 over.store(true, Ordering::Relaxed);

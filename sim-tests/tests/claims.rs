@@ -40,6 +40,15 @@ fn resists(sim: &mut Sim) {
     sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
 }
 
+/// What people read of why the allocation of a job waits.
+fn explained(sim: &Sim, job: &str) -> String {
+    let found = sim.view().zip(sim.live(job));
+    let found =
+        found.and_then(|(view, alloc)| view.explain_alloc(sim.world.now(), alloc.record().id));
+    let waiting = found.map_or_else(Vec::new, |it| it.waiting);
+    waiting.into_iter().map(|one| one.what).collect()
+}
+
 #[test]
 fn preempting_alloc_names_claims_and_holders() {
     for_seeds(60, |sim| {
@@ -70,6 +79,10 @@ fn preempting_alloc_names_claims_and_holders() {
         let words = (sim.view().zip(sim.live("high"))).and_then(|(view, one)| view.waits_for(one));
         let words = words.unwrap_or_default();
         sim.expect_that(words.contains("holds port 8080, device bolt/gpu/"), &words)?;
+        sim.run(Span::secs(3))?;
+        let words = explained(sim, "high");
+        let since = "of job \"low\", group \"g\", which has been ending for ";
+        sim.expect_that(words.contains(since), &words)?;
         sim.run_until_quiescent()?;
         sim.until(SOON, |sim| sim.runs("high", "high"))?;
         sim.expect_that(ungranted(sim, "high").is_empty(), "all are granted")?;

@@ -140,6 +140,21 @@ fn older_word_of_servers_changes_nothing() {
     });
 }
 
+/// Whoever is behind stays so for a while: `calls_to_servers_are_few`.
+#[test]
+fn servers_that_stay_behind_are_not_asked_without_a_pause() {
+    for_seeds_in_cluster(60, |sim| {
+        runs_web(sim)?;
+        sim.world.faults = Faults::only(&[Fault::ServerBehind], 1000);
+        let mut other = web();
+        other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(1));
+        sim.at_servers(|servers| servers.register(&other, true));
+        sim.run(SOON)?;
+        sim.converge()?;
+        sim.expect_that(is_running_at_servers(sim, "web"), "one copy runs")
+    });
+}
+
 #[test]
 fn restarted_agent_starts_nothing_again_and_loses_no_beat() {
     for_seeds_in_cluster(40, |sim| {
@@ -154,6 +169,31 @@ fn restarted_agent_starts_nothing_again_and_loses_no_beat() {
         sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
         sim.converge()
     });
+}
+
+/// Servers wait for it a little longer than its time.
+#[test]
+fn node_is_not_lost_for_one_heartbeat_that_fails() {
+    for kind in [Fault::LoseReply, Fault::OddReply] {
+        for_seeds_in_cluster(40, |sim| {
+            if sim.seed() == BENIGN {
+                return Ok(());
+            }
+            runs_web(sim)?;
+            sim.run(SOON)?;
+            let fails = |sim: &Sim| {
+                let server = sim.view().and_then(|view| view.server());
+                server.is_some_and(|it| it.heartbeat().is_failing())
+            };
+            // Nobody else calls.
+            sim.world.faults = Faults::only(&[kind], 1000).budget(1);
+            sim.until(SOON, fails)?;
+            sim.until(SOON, |sim| !fails(sim))?;
+            let losses = sim.world.servers.as_ref().map_or(0, |it| it.losses());
+            sim.expect_that(losses == 0, "it beats again in time")?;
+            sim.converge()
+        });
+    }
 }
 
 /// Servers give it up, and have it run again on this node when it is back: the first copy ends before that.
@@ -216,6 +256,27 @@ fn alloc_stops_by_itself_when_servers_are_silent_for_too_long() {
         sim.expect_that(waits.iter().any(says), "it says until when")?;
         sim.run(Span::secs(60))?;
         sim.expect_that(sim.living("main") == 0, "it is stopped")?;
+        sim.converge()
+    });
+}
+
+/// A node says nothing as long as its last heartbeat counts, which may be longer than a group wants to be without servers.
+#[test]
+fn alloc_goes_on_while_servers_answer_however_soon_it_ends_without_them() {
+    for_seeds_in_cluster(20, |sim| {
+        let mut web = web();
+        web.task_groups[0].stop_after_client_disconnect = Some(Span::secs(5));
+        sim.at_servers(|servers| servers.register(&web, true));
+        sim.until(SOON, |sim| is_running_at_servers(sim, "web"))?;
+        sim.run(Span::secs(3600))?;
+        let same = sim.living("main") == 1 && sim.world.starts_of("main") == 1;
+        sim.expect_that(same, "servers answer")?;
+        sim.world.cut_off(Span::secs(300));
+        // The last heartbeat counts for 19 s at most, the next one has 7 s, and then a task has time to end.
+        sim.run(SOON)?;
+        sim.expect_that(sim.living("main") == 0, "servers are silent")?;
+        let times = looked_at(sim, "servers_that_answer_end_no_alloc_by_silence");
+        sim.expect_that(times == 1, "it ended for that")?;
         sim.converge()
     });
 }
@@ -409,6 +470,44 @@ fn alloc_is_removed_though_its_removal_was_not_heard() {
         sim.expect_that(is_running_at_servers(sim, "other"), "the other one runs")?;
         sim.converge()
     });
+}
+
+/// Which version of a job's first allocation is here.
+fn version_of_first(sim: &Sim) -> Option<u64> {
+    let alloc = sim.view()?.alloc(first(sim)?)?;
+    Some(alloc.record().job_version)
+}
+
+/// What they decided after it was taken they did not decide, and count on from before or not.
+#[test]
+fn servers_restored_from_a_snapshot_are_followed() {
+    for placed in [true, false] {
+        for_seeds_in_cluster(40, |sim| {
+            runs_web(sim)?;
+            sim.at_servers(|servers| servers.save());
+            let mut other = web();
+            other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(1));
+            sim.at_servers(|servers| servers.register(&other, true));
+            if placed {
+                let db = job("db", JobType::Service, [group("g", [task("db")])]);
+                sim.at_servers(|servers| servers.register(&db, true));
+            }
+            sim.until(SOON, |sim| {
+                sim.living("db") == usize::from(placed) && version_of_first(sim) == Some(1)
+            })?;
+            sim.run(Span::secs(i64::try_from(sim.seed() % 4).unwrap_or(0)))?;
+            sim.at_servers(|servers| servers.go_back());
+            // A question that comes just after that waits for an index from before.
+            sim.until(Span::secs(400), |sim| {
+                sim.living("db") == 0 && version_of_first(sim) == Some(0)
+            })?;
+            let queue = job("queue", JobType::Service, [group("g", [task("queue")])]);
+            sim.at_servers(|servers| servers.register(&queue, true));
+            sim.until(SOON, |sim| is_running_at_servers(sim, "queue"))?;
+            sim.expect_that(sim.world.starts_of("main") == 1, "web was started once")?;
+            sim.converge()
+        });
+    }
 }
 
 #[test]

@@ -2,32 +2,20 @@
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use drover_core::cluster::PlacedAlloc;
 use drover_core::ids::{AllocId, NodeId};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::drain::Eligibility;
-use drover_core::model::job::{Job, JobType};
+use drover_core::model::job::JobType;
 use drover_core::time::Span;
-use drover_io_sim::{Dice, Faults, Fleet, Servers, Violation, timeline};
-use drover_sim_tests::Scenario;
+use drover_io_sim::{Fleet, Servers, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::fleet::{migrating, play, service};
 
 const MINUTE: Span = Span::secs(60);
-
-fn service(id: &str, count: i64) -> Job {
-    let mut group = group("g", [task("main")]).registers("api", "8080");
-    group.count = Some(count);
-    job(id, JobType::Service, [group])
-}
-
-/// One whose disk comes along from node to node.
-fn migrating(id: &str, count: i64) -> Job {
-    let mut group = group("g", [task("main")]).migrates();
-    group.count = Some(count);
-    job(id, JobType::Service, [group])
-}
 
 /// What ends by itself or by the servers only: a copy that fails is replaced a few times, and then no more.
 fn living(fleet: &Fleet) -> usize {
@@ -79,6 +67,21 @@ fn copies_of_a_node_that_is_cut_off_run_elsewhere_and_end_there_when_it_is_back(
     assert_eq!((running_at_servers(&fleet), living(&fleet)), (6, 6));
     assert_eq!(fleet.servers().losses(), 1);
     fleet.converge()
+}
+
+/// Servers that err would be found: what each node does is as it is told.
+#[test]
+fn second_copy_of_one_name_on_another_node_is_noticed() -> Result<(), Violation> {
+    let mut fleet = fleet(2, 1)?;
+    let first = fleet.servers().allocs().next();
+    let first = first.and_then(|(_, it)| it.now().cloned());
+    let mut other = PlacedAlloc::clone(&first.expect("it was placed"));
+    other.id = AllocId(other.id.0 + 100);
+    other.client_status = ClientStatus::Pending;
+    fleet.at_servers(|servers| servers.place(NodeId(2), other));
+    let found = fleet.run(MINUTE).err().map(|it| it.invariant);
+    assert_eq!(found, Some("one_copy_while_servers_know_one"));
+    Ok(())
 }
 
 #[test]
@@ -318,39 +321,6 @@ fn disk_moves_past_a_copy_that_cannot_be_run() -> Result<(), Violation> {
     Ok(())
 }
 
-/// Faults of each node and of its way to the servers, jobs that come, change and go.
-fn random(seed: u64, fleet: &mut Fleet) -> Scenario {
-    let mut dice = Dice::new(seed);
-    let nodes = fleet.nodes().len();
-    for index in 0..nodes {
-        let own = seed * 100 + u64::try_from(index).unwrap_or(0);
-        fleet.set_faults(index, Faults::of_servers(own).and(&Faults::swarm(own)));
-    }
-    for step in 0..20 {
-        let pause = dice.one_of(&[1, 5, 30, 120], "pause", "").unwrap_or(1);
-        fleet.run(Span::secs(pause))?;
-        let id = ["web", "api", "db"][dice.below(3, "job", "")];
-        let job = |copies| match id {
-            "db" => migrating(id, copies),
-            _ => service(id, copies),
-        };
-        let copies = i64::try_from(dice.below(6, "copies", "")).unwrap_or(0);
-        let nth = dice.below(4, "nth", "");
-        let index = dice.below(nodes, "node", "");
-        match dice.below(8, "act", "") {
-            _ if step == 0 => fleet.at_servers(|it| it.register(&job(3), true)),
-            0 | 1 => fleet.at_servers(|it| it.register(&job(copies), true)),
-            2 => fleet.at_servers(|it| it.register(&job(copies), false)),
-            3 => fleet.at_servers(|it| it.deregister(id)),
-            4 => fleet.at_servers(|it| it.collect()),
-            5 => fleet.at_servers(|it| it.stop_one(id, nth)),
-            6 => drop(fleet.at_node(index, |it| it.world.cut_off(Span::secs(60)))),
-            _ => drop(fleet.at_node(index, |it| it.goes_down(false, Span::secs(5)))),
-        }
-    }
-    fleet.converge()
-}
-
 /// The seed that somebody chose, for the stories of its world.
 fn chosen() -> Option<u64> {
     std::env::var("DROVER_SEED").ok()?.parse().ok()
@@ -358,24 +328,19 @@ fn chosen() -> Option<u64> {
 
 /// What all these worlds survived, with fewer nodes than `most` and at least `least`: how often a node was lost, how
 /// often a task started, and how many disks came along.
-fn survive(seeds: std::ops::Range<u64>, least: usize, most: usize) -> (u64, u32, usize) {
+fn survive(seeds: Range<u64>, least: usize, most: usize) -> (u64, u32, usize) {
     let seeds = chosen().map_or(seeds, |seed| seed..seed + 1);
     let (mut losses, mut started, mut moved) = (0, 0, 0);
     for seed in seeds {
-        let nodes = least + Dice::new(seed).below(most - least, "nodes", "");
-        let mut fleet = Fleet::new(seed, nodes);
-        if chosen().is_some() {
-            fleet.keep_stories();
-        }
-        if let Err(Violation { invariant, detail }) = random(seed, &mut fleet) {
-            let stories = fleet.nodes().iter();
-            let stories = stories.map(|node| timeline::draw(node.world.trace.events()));
-            let stories: String = stories.collect();
+        let played = play(seed, least..most, chosen().is_some());
+        let fleet = &played.fleet;
+        if let Err(Violation { invariant, detail }) = &played.verdict {
             let again = "again, with the stories: DROVER_SEED=";
+            let stories = played.stories();
             panic!("{stories}seed {seed} violates {invariant}: {detail}\n{again}{seed}");
         }
         losses += fleet.servers().losses();
-        started += starts(&fleet);
+        started += starts(fleet);
         moved += fleet.disks_that_came_along();
     }
     (losses, started, moved)

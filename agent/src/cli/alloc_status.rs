@@ -104,6 +104,9 @@ fn head(cx: &Context, whole: &Alloc, replaced: Option<String>, verbose: bool) ->
         ("Created", cx.time(alloc.create_time, verbose)),
         ("Modified", cx.time(alloc.modify_time, verbose)),
     ];
+    if let Some(is_local) = alloc.local {
+        lines.push(("Placed By", placed_by(is_local).to_owned()));
+    }
     if !alloc.deployment_id.is_empty() {
         lines.push(("Deployment ID", short(&alloc.deployment_id, verbose)));
         let healthy = alloc
@@ -136,6 +139,14 @@ fn head(cx: &Context, whole: &Alloc, replaced: Option<String>, verbose: bool) ->
         lines.push(("Directory", "garbage-collected".to_owned()));
     }
     block(lines)
+}
+
+/// Whose an allocation on a node of a cluster is.
+fn placed_by(is_local: bool) -> &'static str {
+    match is_local {
+        true => "this node itself; its servers know nothing of it",
+        false => "the servers of the cluster",
+    }
 }
 
 fn addresses(cx: &mut Context, alloc: &Alloc) -> Result<(), Failure> {

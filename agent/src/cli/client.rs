@@ -453,7 +453,8 @@ pub fn decoded<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
     typed(answer).map_err(strange)
 }
 
-fn strange(error: impl Display) -> Failure {
+/// What the agent answered is nothing that it should answer.
+pub(super) fn strange(error: impl Display) -> Failure {
     Failure::new(format!("the agent's answer cannot be decoded: {error}"))
 }
 

@@ -10,7 +10,7 @@ use super::args::JobStatusArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
-use super::table::{block, short, table};
+use super::table::{block, columns, short, table};
 use super::{eval_list, eval_status, monitor};
 use crate::http::dto::{
     AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary, PeriodicLaunches,
@@ -399,29 +399,37 @@ pub(super) fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> 
     if allocs.is_empty() {
         return "No allocations placed".to_owned();
     }
-    let header = [
-        "ID",
-        "Node ID",
-        "Task Group",
-        "Version",
-        "Desired",
-        "Status",
-        "Created",
-        "Modified",
-    ];
+    // On a node of a cluster somebody has to be told whom to ask about it.
+    let shows_whose = allocs.iter().any(|alloc| alloc.local.is_some());
+    let mut header = vec!["ID", "Node ID", "Task Group", "Version"];
+    header.extend(shows_whose.then_some("Placed By"));
+    header.extend(["Desired", "Status", "Created", "Modified"]);
     let row = |alloc: &AllocStub| {
-        [
+        let mut row = vec![
             short(&alloc.id, verbose),
             short(&alloc.node_id, verbose),
             alloc.task_group.clone(),
             alloc.job_version.to_string(),
+        ];
+        row.extend(shows_whose.then(|| placed_by(alloc).to_owned()));
+        row.extend([
             alloc.desired_status.clone(),
             alloc.client_status.clone(),
             cx.time(alloc.create_time, verbose),
             cx.time(alloc.modify_time, verbose),
-        ]
+        ]);
+        row
     };
-    table(header, allocs.iter().map(row))
+    let header = header.into_iter().map(str::to_owned).collect();
+    columns(core::iter::once(header).chain(allocs.iter().map(row)))
+}
+
+/// Who placed an allocation, on a node of a cluster, in a word.
+fn placed_by(alloc: &AllocStub) -> &'static str {
+    match alloc.local {
+        Some(false) => "servers",
+        Some(true) | None => "node",
+    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["node", "intro"],
-        "a single node is introduced to nobody; one that joins a cluster is given the servers' certificates (block tls)",
+        "a single node is introduced to nobody; for one that joins a cluster, ask a server: nomad node intro create",
     ),
     (
         &["node", "pool", "init"],
@@ -227,11 +227,6 @@ const OPTIONS: &[(&[&str], &str, &str)] = &[
         &["agent"],
         "server",
         "an agent is its own server, unless -servers names those of a cluster",
-    ),
-    (
-        &["agent"],
-        "client-intro-token",
-        "a node that joins a cluster is given the servers' certificates (block tls)",
     ),
     (&["agent"], "dev-connect", NO_CONSUL),
     (&["agent"], "dev-consul", NO_CONSUL),

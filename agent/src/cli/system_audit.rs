@@ -6,9 +6,8 @@ use hyper::Method;
 use serde_json::Value;
 
 use super::args::AuditArgs;
-use super::client::{decoded, whole};
+use super::client::{decoded, strange, whole};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
 use super::table::{short, table};
 use crate::http::dto::AuditDto;
 
@@ -27,7 +26,6 @@ pub(super) async fn run(cx: &mut Context, args: AuditArgs) -> Outcome {
     let asked = cx.client.send(method, PATH, &[], None).await;
     let words = "cannot tell owners apart without the agent";
     let bytes = whole(asked.map_err(|failure| failure.within(words))?).await?;
-    let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
     let value: Value = serde_json::from_slice(&bytes).map_err(strange)?;
     let all: Vec<AuditDto> = decoded(&value)?;
     let code = match all.iter().any(AuditDto::is_leaked) {

@@ -8,6 +8,7 @@ use drover_core::ids::NodeId;
 use drover_io_real::connect::{Connect, Tcp, TcpToReader};
 use drover_io_real::migrate::Nodes;
 use drover_io_real::migrate::token::NodeSecret;
+use drover_rpc::msgpack::Secret;
 
 use super::Settings;
 use crate::cluster::inbound::Inbound;
@@ -48,14 +49,19 @@ pub(super) fn calls(
         region: settings.file.agent.region(),
         tls: settings.tls.http().is_some(),
         introduction: Introduction {
-            given: env::var("NOMAD_CLIENT_INTRO_TOKEN")
-                .unwrap_or_default()
-                .into(),
+            given: introduction(settings),
             file: settings.data_dir.join(introduction::FILE),
         },
     };
     let tls = settings.tls.rpc();
     Cluster::new(node, servers, Arc::new(TcpToReader), inbound, tls).map(Some)
+}
+
+/// What introduces the node, if it was given at the start. As with Nomad, the variable goes first.
+fn introduction(settings: &Settings) -> Secret {
+    let given = env::var("NOMAD_CLIENT_INTRO_TOKEN").ok();
+    let given = given.filter(|text| !text.trim().is_empty());
+    given.map_or_else(|| settings.introduction.clone(), Secret::from)
 }
 
 /// How nodes are reached that servers name: over TLS if it is known whom to believe.

@@ -318,6 +318,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         accept_state_loss: args.accept_state_loss,
         tls: tls.clone(),
         credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(Into::into),
+        introduction: args.client_intro_token.clone().unwrap_or_default(),
         file,
     };
     let mut running = start(&settings).map_err(|error| error.to_string())?;

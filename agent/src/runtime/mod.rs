@@ -14,6 +14,8 @@ mod up;
 
 use std::path::PathBuf;
 
+use drover_rpc::msgpack::Secret;
+
 use crate::config::FileConfig;
 use crate::tls::Tls;
 
@@ -39,6 +41,8 @@ pub struct Settings {
     pub accept_state_loss: bool,
     /// Where the service manager put credentials, if it did.
     pub credentials: Option<PathBuf>,
+    /// What introduces the node to servers; empty for none, or what is elsewhere.
+    pub introduction: Secret,
     /// What is encrypted, with what.
     pub tls: Tls,
     /// What the configuration file says.

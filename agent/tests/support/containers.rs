@@ -11,7 +11,7 @@ pub mod engine;
 #[path = "../../../io-real/tests/common/registry.rs"]
 pub mod registry;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::Engine;
 use serde_json::Value;
@@ -20,20 +20,26 @@ use crate::support::Lone;
 
 /// An agent whose engine it is, with these settings of the plugin; none where there is no engine.
 pub fn agent(more: &str) -> Option<(Lone, Engine)> {
-    Some(agent_of(Engine::start(false)?, more))
+    Some(agent_of(Engine::start(false)?, more, None))
+}
+
+/// The same, for which programs of this directory are there, too.
+pub fn agent_with_programs(programs: &Path, more: &str) -> Option<(Lone, Engine)> {
+    Some(agent_of(Engine::start(false)?, more, Some(programs)))
 }
 
 /// The same, whose engine has a bridge and rules in the packet filter. For a network of the test's own.
 pub fn agent_with_rules() -> Option<(Lone, Engine)> {
-    Some(agent_of(Engine::start_with_rules()?, ""))
+    Some(agent_of(Engine::start_with_rules()?, "", None))
 }
 
-fn agent_of(engine: Engine, more: &str) -> (Lone, Engine) {
+fn agent_of(engine: Engine, more: &str, programs: Option<&Path>) -> (Lone, Engine) {
     let endpoint = engine.socket();
-    let lone = Lone::configured(&format!(
+    let config = format!(
         "plugin \"docker\" {{\nconfig {{\nendpoint = \"unix://{}\"\n{more}\n}}\n}}\n",
         endpoint.display()
-    ));
+    );
+    let lone = Lone::with_programs(&config, programs);
     lone.agent.wait_for("/v1/nodes?resources=true", |nodes| {
         let driver = &nodes.get(0)?["Drivers"]["docker"];
         (driver["Healthy"] == true).then_some(())

@@ -1,6 +1,6 @@
 //! One agent in a world of its own, and the program that asks it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -28,10 +28,15 @@ impl Lone {
 
     /// With this configuration.
     pub fn configured(config: &str) -> Lone {
+        Lone::with_programs(config, None)
+    }
+
+    /// The same, for which programs of this directory are there, too.
+    pub fn with_programs(config: &str, programs: Option<&Path>) -> Lone {
         let world = World::new();
         let file = world.file("agent.hcl", config);
         let options = ["-config", file.to_str().unwrap()];
-        let agent = Agent::start_with(&world.data(), &free_addr(), &options);
+        let agent = Agent::start_with_programs(&world.data(), &free_addr(), &options, programs);
         Lone {
             world,
             agent,

@@ -19,7 +19,7 @@ mod world;
 pub use lone::Lone;
 pub use program::{Ended, Program, command};
 pub use server::{Does, Server, is_gone};
-pub use world::{World, files_with, shims};
+pub use world::{World, children, files_with, shims};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -47,9 +47,25 @@ impl Agent {
 
     /// The same, with more options.
     pub(crate) fn start_with(data_dir: &Path, addr: &str, options: &[&str]) -> Agent {
+        Agent::start_with_programs(data_dir, addr, options, None)
+    }
+
+    /// The same, for which programs of this directory are there, too.
+    pub(crate) fn start_with_programs(
+        data_dir: &Path,
+        addr: &str,
+        options: &[&str],
+        programs: Option<&Path>,
+    ) -> Agent {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let dirs = std::env::split_paths(&path);
+        let path = std::env::join_paths(programs.map(Path::to_owned).into_iter().chain(dirs));
         let child = command(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
             .arg(data_dir)
             .args(options)
+            .env("PATH", path.unwrap())
+            // Which engine it has is its configuration's affair alone.
+            .env("DOCKER_HOST", "unix:///nowhere.sock")
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .spawn()

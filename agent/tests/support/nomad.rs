@@ -272,9 +272,12 @@ pub(crate) fn node_of(nomad: &Nomad) -> Lone {
 
 /// An agent that is a node of the server with this address.
 pub(crate) fn node_at(server: &str) -> Lone {
-    Lone::configured(&format!(
-        "name = \"here\"\nclient {{\n servers = [\"{server}\"]\n}}\n"
-    ))
+    Lone::configured(&settings_at(server))
+}
+
+/// The settings of such an agent.
+pub(crate) fn settings_at(server: &str) -> String {
+    format!("name = \"here\"\nclient {{\n servers = [\"{server}\"]\n}}\n")
 }
 
 pub(crate) fn job(name: &str, kind: &str, script: &str) -> Value {

@@ -1,6 +1,6 @@
 //! A directory for one test, and the end of whatever the test leaves running below it.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use drover_io_real::cgroup::Cgroups;
@@ -41,6 +41,14 @@ impl World {
         args.push(self.data().to_string_lossy().into_owned());
         args.push(job.to_string_lossy().into_owned());
         args
+    }
+
+    /// The arguments of `drover agent` for a node of this server, whose API is at this address.
+    pub fn node_of(&self, server: &str, http: &str) -> Vec<String> {
+        let data = self.data().to_string_lossy().into_owned();
+        let words = ["agent", "-http", http, "-servers", server, "-data-dir"];
+        let words = words.map(str::to_owned).into_iter();
+        words.chain([data]).collect()
     }
 
     /// The launches of tasks that run now, by the names of their control groups.
@@ -140,9 +148,12 @@ pub fn shims(below: &Path) -> Vec<String> {
     processes.filter(is_shim).map(pid).collect()
 }
 
-fn children(pid: &str) -> Vec<String> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.unwrap_or_default();
+/// The processes that a process started, by whichever of its threads.
+pub fn children(pid: &str) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let children = |thread: DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    let children: String = threads.filter_map(children).collect();
     children.split_whitespace().map(str::to_owned).collect()
 }
 

@@ -110,6 +110,10 @@ impl Server {
 
     /// The allocations that are to end because servers are out of reach for too long.
     pub fn out_of_contact(&mut self, now: Instant) -> Vec<AllocId> {
+        if self.heartbeat.is_late(now) {
+            // It was the agent that stood still: servers are asked first.
+            return Vec::new();
+        }
         let over = |(_, silence): &(&AllocId, &Span)| self.ends_after(**silence) <= now;
         let over: Vec<AllocId> = self
             .silence
@@ -138,8 +142,7 @@ impl Server {
     /// that is: only when the next one is not answered in time, they are silent.
     fn ends_after(&self, silence: Span) -> Instant {
         let last = self.last_contact();
-        let counts = self.heartbeat.counts_until().unwrap_or(last);
-        (last + silence).max(counts + HEARTBEAT_TIMEOUT)
+        (last + silence).max(self.heartbeat.owed_since(last) + HEARTBEAT_TIMEOUT)
     }
 
     /// When servers last acknowledged a heartbeat, or this life of the agent began.

@@ -117,6 +117,26 @@ impl Heartbeat {
         self.last.map(|last| last + self.ttl)
     }
 
+    /// From when on servers owe an answer, which they last gave at `last`: when it does not count any more, and not before
+    /// they are asked again.
+    pub(super) fn owed_since(&self, last: Instant) -> Instant {
+        let counts = self.counts_until().unwrap_or(last);
+        let asked = match self.state {
+            State::Due(at) => at,
+            State::Asked(_) => self.sent_at,
+            State::Unregistered => counts,
+        };
+        match self.failing {
+            true => counts,
+            false => counts.max(asked),
+        }
+    }
+
+    /// Whether the next one is overdue, and nothing was wrong with the last.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        !self.failing && self.deadline().is_some_and(|at| at <= now)
+    }
+
     /// When the last one was acknowledged in this life of the agent.
     pub fn last(&self) -> Option<Instant> {
         self.last

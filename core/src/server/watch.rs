@@ -5,7 +5,7 @@
 //! - **Servers may be behind**, and behind what they said before. An answer that is not newer than what was asked for is no
 //!   news, and an allocation that is older than the one that is here is left alone. After such an answer it is asked
 //!   again at once, and after two within a second a second later; and by index 0, which servers that are not behind
-//!   answer, if it does not name an allocation that is here, or names one that is not.
+//!   answer, if it does not name an allocation that is here, or names one that is not or by another index.
 //! - **Servers may go back for good**, when they are restored from a snapshot. The answer to index 0 counts whatever its
 //!   index is, and what it names by another index than is here is pulled.
 //! - **A round is pulled in pieces**, because replies have a greatest size and jobs may be large. What one piece brings is
@@ -186,8 +186,13 @@ impl Watch {
         if round.allocs.len() > MAX_ALLOCS {
             return self.failed(cx);
         }
-        if round.index <= self.index {
-            self.look_for_missing(&round);
+        let is_older = |(id, index): (&AllocId, &u64)| {
+            let known = self.known.get(id);
+            known.is_some_and(|known| index < known)
+        };
+        let goes_back = self.index > 0 && round.allocs.iter().any(is_older);
+        if round.index <= self.index || goes_back {
+            self.look_for_others(&round);
             let often = self.stale_at.is_some_and(|at| now - at < STALE_PAUSE);
             let pause = if often { STALE_PAUSE } else { Span::ZERO };
             (self.state, self.stale_at) = (State::Due(now + pause), Some(now));
@@ -209,12 +214,12 @@ impl Watch {
 
     /// The index of servers before Nomad 2.0.5 falls when the allocation is gone that changed last: an answer that is not
     /// newer may be right. Who names less than was named before is one like that, or behind; and who names what is not
-    /// here has forgotten what came after, or is behind. An answer to index 0 is never behind.
-    fn look_for_missing(&mut self, round: &AllocIndexes) {
+    /// here, or by another index, has forgotten what came after, or is behind. An answer to index 0 is never behind.
+    fn look_for_others(&mut self, round: &AllocIndexes) {
         let mut here = self.known.keys();
         let lacks = |id: &AllocId| !round.allocs.contains_key(id) && !self.dropped.contains_key(id);
-        let mut named = round.allocs.keys();
-        if here.any(lacks) || named.any(|id| !self.known.contains_key(id)) {
+        let mut named = round.allocs.iter();
+        if here.any(lacks) || named.any(|(id, index)| self.known.get(id) != Some(index)) {
             self.index = 0;
         }
     }

@@ -175,9 +175,9 @@ pub struct AllocRecord {
     pub eval: EvalId,
     /// The roll-out that it counts for.
     pub deployment: Option<DeploymentId>,
-    /// The allocation that it replaces, for people to read.
+    /// The allocation that it replaces: for people to read, and one that servers placed starts after it.
     pub previous: Option<AllocId>,
-    /// The allocations that end for it, for people to read.
+    /// The allocations that end for it: for people to read, and one that servers placed starts after them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preempts: Vec<AllocId>,
     /// The allocation of higher priority for which it ends, for people to read.

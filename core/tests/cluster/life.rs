@@ -1,10 +1,13 @@
 //! The life of a node: registered, alive, known as it is.
 
+use crate::allocs::{differences, job, placed};
 use crate::servers::Trouble;
 use crate::world::{World, dice};
 use drover_core::agent::{Agent, ServersWait, Wait};
+use drover_core::cluster::Credentials;
 use drover_core::config::Config;
 use drover_core::effect::Effect;
+use drover_core::ids::AllocId;
 use drover_core::model::drain::Eligibility;
 use drover_core::model::node::Node;
 use drover_core::store::Saved;
@@ -90,6 +93,7 @@ fn trouble(world: &mut World, seconds: u64) {
                     };
                 }
             }
+            4 if dice(&mut world.rng, 4) == 0 => world.servers.new_keys(),
             _ => {}
         }
     }
@@ -186,6 +190,45 @@ fn node_that_servers_forgot_registers_at_once() {
     world.run(Span::secs(21));
     assert_eq!(world.checks.registrations, 2);
     assert_eq!(disagreements(&world), Vec::<String>::new());
+}
+
+/// A node with an identity, and with an allocation that runs.
+fn known_by_identity() -> World {
+    let mut world = World::quiet();
+    world.servers.identity_ttl = Span::secs(60);
+    world.servers.place(world.now, placed(1, job("web", 0)));
+    world.run(Span::secs(30));
+    assert_eq!(world.servers.registered_by, [Credentials::None]);
+    world
+}
+
+/// It goes on, and is registered the second time by what this says, with an identity that counts.
+fn goes_on(world: &World, registered: impl Fn(&[Credentials]) -> bool) {
+    let by = &world.servers.registered_by;
+    assert!(registered(by), "{by:?}");
+    assert_eq!(differences(world), Vec::<String>::new());
+    assert_eq!(world.checks.starts.get(&AllocId(1)), Some(&1));
+    assert_eq!(world.living().count(), 1);
+}
+
+/// As of a node that was away for as long as its identity counts.
+#[test]
+fn node_whose_identity_is_over_registers_by_it_and_goes_on() {
+    let mut world = known_by_identity();
+    world.crash(Span::secs(60));
+    world.run(Span::secs(180));
+    goes_on(&world, |by| matches!(by, [_, Credentials::Identity(_)]));
+    // From then on it is renewed before that.
+    world.run(Span::secs(3600));
+    goes_on(&world, |by| by.len() == 2);
+}
+
+#[test]
+fn node_whose_identity_nobody_believes_registers_as_new() {
+    let mut world = known_by_identity();
+    world.servers.new_keys();
+    world.run(Span::secs(60));
+    goes_on(&world, |by| by == [Credentials::None, Credentials::None]);
 }
 
 #[test]

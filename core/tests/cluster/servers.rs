@@ -89,7 +89,13 @@ pub(crate) struct Servers {
     waiting: Vec<Waiting>,
     /// When something changed that a waiting call wants.
     changed_at: Option<Instant>,
+    /// How many identities were signed for the node, and when those are over that servers believe.
     identities: u64,
+    signed: BTreeMap<u64, Instant>,
+    /// For how long they count.
+    pub(crate) identity_ttl: Span,
+    /// By what the node was registered each time that it was.
+    pub(crate) registered_by: Vec<Credentials>,
     rng: Rng,
 }
 
@@ -134,6 +140,10 @@ impl Servers {
             waiting: Vec::new(),
             changed_at: None,
             identities: 0,
+            signed: BTreeMap::new(),
+            // Longer than between three heartbeats, or than most tests take.
+            identity_ttl: Span::secs(if seed % 4 == 2 { 60 } else { 24 * 3600 }),
+            registered_by: Vec::new(),
             rng,
         }
     }
@@ -346,12 +356,28 @@ impl Servers {
         all.into_iter().map(react).collect()
     }
 
-    fn is_known(&self, credentials: &Credentials) -> bool {
+    /// Whether servers believe that it is the node who calls. By an identity that is over it can still register.
+    fn is_believed(&self, now: Instant, credentials: &Credentials, call: &Call) -> bool {
+        let registers = matches!(call, Call::Register(_));
         match credentials {
-            Credentials::None => false,
+            Credentials::None => registers,
             Credentials::NodeSecret => self.known.is_some(),
-            Credentials::Identity(text) => text.expose().starts_with("identity"),
+            Credentials::Identity(text) => {
+                let until = self.until(text);
+                until.is_some_and(|until| registers || now < until)
+            }
         }
+    }
+
+    /// Until when an identity counts, if servers believe it.
+    fn until(&self, identity: &Secret) -> Option<Instant> {
+        let number = identity.expose().strip_prefix("identity ")?;
+        self.signed.get(&number.parse().ok()?).copied()
+    }
+
+    /// Servers have new keys: nobody believes what they signed before.
+    pub(crate) fn new_keys(&mut self) {
+        self.signed.clear();
     }
 
     fn handle(
@@ -361,13 +387,13 @@ impl Servers {
         credentials: &Credentials,
         call: Call,
     ) -> Result<Answer, CallError> {
-        let is_first = matches!((&call, credentials), (Call::Register(_), Credentials::None));
-        if !is_first && !self.is_known(credentials) {
+        if !self.is_believed(now, credentials, &call) {
             return Err(error(CallErrorKind::PermissionDenied));
         }
         match call {
             Call::Register(node) => {
-                let reply = self.reply(calm, credentials);
+                self.registered_by.push(credentials.clone());
+                let reply = self.reply(now, calm, credentials);
                 let lost_at = now + reply.heartbeat_ttl + GRACE;
                 let before = self.known.take();
                 self.known = Some(Known {
@@ -380,7 +406,7 @@ impl Servers {
                 Ok(Answer::Registered(reply))
             }
             Call::Heartbeat { .. } => {
-                let mut reply = self.reply(calm, credentials);
+                let mut reply = self.reply(now, calm, credentials);
                 let Some(known) = &mut self.known else {
                     return Err(error(CallErrorKind::UnknownNode));
                 };
@@ -460,7 +486,7 @@ impl Servers {
         }
     }
 
-    fn reply(&mut self, calm: bool, credentials: &Credentials) -> NodeReply {
+    fn reply(&mut self, now: Instant, calm: bool, credentials: &Credentials) -> NodeReply {
         if self.happens(self.trouble.strange / 2, calm) {
             self.names = World::names();
             let count = dice(&mut self.rng, 4);
@@ -469,10 +495,18 @@ impl Servers {
         if calm && self.names.is_empty() {
             self.names = World::names();
         }
-        let renews =
-            *credentials == Credentials::NodeSecret || !calm && dice(&mut self.rng, 10) == 0;
+        let ends_soon = match credentials {
+            Credentials::Identity(text) => {
+                let soon = now + Span(self.identity_ttl.0 / 3);
+                self.until(text).is_some_and(|until| until < soon)
+            }
+            Credentials::NodeSecret => true,
+            Credentials::None => false,
+        };
+        let renews = ends_soon || !calm && dice(&mut self.rng, 10) == 0;
         let identity = renews.then(|| {
             self.identities += 1;
+            self.signed.insert(self.identities, now + self.identity_ttl);
             format!("identity {}", self.identities).into()
         });
         let seconds = 10 + dice(&mut self.rng, 10);

@@ -33,15 +33,20 @@ fn allocation_that_servers_purged_ends_at_once() {
 /// What they knew after it was taken they do not know, and count on from before.
 #[test]
 fn servers_restored_from_a_snapshot_are_followed() {
-    for lost in [true, false] {
+    for (changed, lost) in [(true, true), (true, false), (false, false)] {
         let mut world = World::quiet();
         world.servers.place(world.now, placed(1, job("web", 0)));
         world.run(Span::secs(30));
         let (index, snapshot) = (world.servers.index, world.servers.allocs.clone());
         let other = Arc::new(job("web", 1));
-        world
-            .servers
-            .change(world.now, AllocId(1), |it| it.job = Ok(other));
+        if changed {
+            world
+                .servers
+                .change(world.now, AllocId(1), |it| it.job = Ok(other));
+        } else {
+            // Of other nodes.
+            (0..5).for_each(|_| world.servers.changed(world.now));
+        }
         if lost {
             world.servers.place(world.now, placed(2, job("db", 0)));
         }
@@ -50,7 +55,11 @@ fn servers_restored_from_a_snapshot_are_followed() {
         world.servers.place(world.now, placed(4, job("queue", 0)));
         world.run(Span::secs(5));
         let left: BTreeSet<AllocId> = world.living().map(|it| it.task.alloc).collect();
-        assert_eq!(left, BTreeSet::from([AllocId(1), AllocId(4)]), "{lost}");
+        assert_eq!(
+            left,
+            BTreeSet::from([AllocId(1), AllocId(4)]),
+            "{changed} {lost}"
+        );
         let view = world.agent.as_ref().map(Agent::view);
         let web = view.and_then(|view| view.alloc(AllocId(1)));
         let version = web.map(|alloc| alloc.record().job_version);
@@ -113,6 +122,24 @@ fn allocation_that_may_not_run_alone_goes_on_while_servers_answer() {
         world.run(Span::secs(120));
         assert_eq!(differences(&world), Vec::<String>::new());
     }
+}
+
+/// Of its servers it knows nothing then: they are asked before anything is stopped for their silence.
+#[test]
+fn allocation_that_may_not_run_alone_goes_on_after_an_agent_that_stood_still() {
+    let mut world = World::quiet();
+    let mut one = job("web", 0);
+    for group in &mut one.task_groups {
+        group.stop_after_client_disconnect = Some(Span::secs(5));
+    }
+    world.servers.place(world.now, placed(1, one));
+    for _ in 0..5 {
+        world.run(Span::secs(30));
+        world.now = world.now + Span::secs(60);
+    }
+    world.run(Span::secs(120));
+    assert_eq!(world.checks.starts.get(&AllocId(1)), Some(&1));
+    assert_eq!(world.living().count(), 1, "servers answer");
 }
 
 #[test]

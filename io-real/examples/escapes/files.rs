@@ -2,7 +2,9 @@
 
 use std::ffi::CString;
 use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::try_call::{all, call, errno, in_child};
@@ -410,6 +412,37 @@ fn groups_of_others() -> Verdict {
         Err(error) => Verdict::Refused(error.raw_os_error().unwrap_or(0)),
         Ok(count) => Verdict::Got(format!("{count} in /sys/fs/cgroup")),
     }
+}
+
+/// A path of the host, also by other ways up. What is there is changed, called and removed, as far as that works: whoever
+/// looks from outside sees it.
+pub(crate) fn of_host(path: &str) -> Verdict {
+    let up = "../".repeat(64);
+    let ways = [
+        "",
+        "/proc/1/root",
+        "/proc/self/root",
+        &up,
+        "/local/../../../..",
+    ];
+    all(ways.map(|way| {
+        let path = format!("{way}{path}");
+        match fs::symlink_metadata(&path) {
+            Err(error) => Verdict::Refused(error.raw_os_error().unwrap_or(0)),
+            Ok(_) => {
+                spoil(&path);
+                Verdict::Got(path)
+            }
+        }
+    }))
+}
+
+fn spoil(path: &str) {
+    let _ = UnixStream::connect(path);
+    let file = OpenOptions::new().append(true).open(path);
+    let _ = file.and_then(|mut file| file.write_all(b"spoiled"));
+    let _ = fs::write(format!("{path}/spoiled"), "");
+    let _ = fs::remove_file(path);
 }
 
 fn sockets() -> Verdict {

@@ -163,17 +163,24 @@ impl Engine {
     /// Ends the engine, and all that it started, as a machine does that loses its power: what lies in memory is gone.
     #[allow(dead_code, reason = "tests of restarts use it")]
     pub fn lose_power(&mut self) {
-        let ids = self.says(&["ps", "-aq", "--no-trunc"]);
         self.kill_9();
         end_below(self.dir.path());
+        self.remove_groups();
+        let _ = fs::remove_dir_all(self.dir.path().join("exec"));
+    }
+
+    /// Removes the control groups of its containers, of which nothing runs any more. One that was killed leaves them.
+    fn remove_groups(&self) {
+        let containers = fs::read_dir(self.data().join("containers"));
+        let containers = containers.into_iter().flatten().flatten();
         let groups = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
-        for group in groups.flatten() {
-            for id in ids.lines() {
-                remove_group(&group.path().join("docker").join(id));
-                remove_group(&group.path().join(id));
+        let groups: Vec<PathBuf> = groups.flatten().map(|it| it.path()).collect();
+        for id in containers.map(|it| it.file_name()) {
+            for group in &groups {
+                remove_group(&group.join("docker").join(&id));
+                remove_group(&group.join(&id));
             }
         }
-        let _ = fs::remove_dir_all(self.dir.path().join("exec"));
     }
 
     /// Where it keeps images and containers.
@@ -271,7 +278,9 @@ impl Drop for Engine {
             let _ = child.kill();
             let _ = child.wait();
         }
-        end_below(self.dir.path());
+        end_processes_below(self.dir.path());
+        self.remove_groups();
+        unmount_below(self.dir.path());
     }
 }
 
@@ -301,6 +310,11 @@ fn remove_group(dir: &Path) {
 /// Ends whatever an engine left whose arguments name its directory, with all that it started, and what is mounted
 /// there.
 fn end_below(dir: &Path) {
+    end_processes_below(dir);
+    unmount_below(dir);
+}
+
+fn end_processes_below(dir: &Path) {
     let dir = dir.to_string_lossy().into_owned();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -309,6 +323,10 @@ fn end_below(dir: &Path) {
             end_with_children(&name);
         }
     }
+}
+
+fn unmount_below(dir: &Path) {
+    let dir = dir.to_string_lossy().into_owned();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     for point in points.filter(|point| point.starts_with(&dir)) {

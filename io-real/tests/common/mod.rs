@@ -6,6 +6,7 @@
 pub mod disk;
 pub mod driver;
 pub mod groups;
+pub mod isolation;
 pub mod spoil;
 pub mod store;
 
@@ -320,4 +321,12 @@ pub fn receive(path: &Path) -> String {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Whether a handle of a process says how it ended: since Linux 6.15.
+pub fn kernel_keeps_exit_codes() -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release.split('.').map_while(|it| it.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(15))
 }

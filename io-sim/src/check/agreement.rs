@@ -72,6 +72,12 @@ pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> O
             }
             Some(_) | None => {}
         }
+        let version = placed.job.as_ref().ok().map(|job| job.version);
+        let other = here(*id).filter(|it| !it.is_terminal() && Some(it.job_version) != version);
+        if let Some(other) = other.filter(|_| version.is_some()) {
+            let has = other.job_version;
+            return Some(format!("{name} has version {has}, for servers {version:?}"));
+        }
         if placed.desired.is_terminal() && !status.is_terminal() {
             return Some(format!("{name} is to end and is {status:?}"));
         }

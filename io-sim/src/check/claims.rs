@@ -11,17 +11,13 @@ use drover_core::claims::{Claim, Holder};
 use drover_core::config::Config;
 use drover_core::ids::AllocId;
 use drover_core::model::alloc::DesiredStatus;
-use drover_core::model::group::TaskGroup;
-use drover_core::model::processors::Processors;
-use drover_core::model::task::{Stage, Task};
+use drover_core::model::task::Stage;
 use drover_core::store::record::AssignedPort;
 use drover_core::task::runner::TaskRunner;
 
+use super::resources::{asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
-
-/// CPU, memory and disk space.
-pub(super) type Three = [u64; 3];
 
 /// What the checks remember.
 #[derive(Clone, Debug, Default)]
@@ -58,66 +54,6 @@ impl Claims {
     pub(super) fn agent_died(&mut self) {
         self.agent_restored = false;
     }
-}
-
-pub(super) fn processors(view: View<'_>) -> Option<Processors> {
-    view.machine().fingerprints().resources().processors
-}
-
-pub(super) fn cores_of(found: &Processors) -> BTreeSet<u32> {
-    let usable = found.cores.iter().filter(|core| !core.disabled);
-    usable.map(|core| core.id).collect()
-}
-
-/// What the agent knows that its node has.
-pub(super) fn capacity(view: View<'_>) -> [Option<u64>; 3] {
-    let found = view.machine().fingerprints().resources();
-    let cpu = found.processors.map(|it| it.usable_compute);
-    [cpu, found.memory_mb, found.disk_mb]
-}
-
-pub(super) fn plus(one: Three, other: Three) -> Three {
-    [0, 1, 2].map(|at| one[at].saturating_add(other[at]))
-}
-
-/// Of which resources there is not so much.
-pub(super) fn short(has: [Option<u64>; 3], sum: Three) -> impl Iterator<Item = usize> {
-    (0..3).filter(move |at| has[*at].is_some_and(|has| sum[*at] > has))
-}
-
-/// What a group asks for: of its tasks those count that may run at one time.
-pub(super) fn asks(view: View<'_>, group: &TaskGroup) -> Three {
-    let number = |value: i64| u64::try_from(value).unwrap_or(0);
-    let found = processors(view);
-    let count = found.as_ref().map_or(0, |it| cores_of(it).len());
-    let per_core = found.map_or(0, |it| it.usable_compute) / number(count as i64).max(1);
-    let own = |task: &Task| {
-        let wants = &task.resources;
-        let cpu = match number(wants.cores) {
-            0 => number(wants.cpu),
-            cores => cores * per_core,
-        };
-        [cpu, number(wants.memory_mb), 0]
-    };
-    let of = |stages: &[Stage]| {
-        let tasks = group.tasks.iter();
-        let tasks = tasks.filter(|task| stages.contains(&task.stage()));
-        tasks.map(own).fold([0; 3], plus)
-    };
-    let in_turn = [
-        of(&[Stage::Prestart]),
-        of(&[Stage::Main, Stage::Poststart]),
-        of(&[Stage::Poststop]),
-    ];
-    let most = [0, 1, 2].map(|at| in_turn.map(|one| one[at]).into_iter().max().unwrap_or(0));
-    let mut all = plus(of(&[Stage::PrestartSidecar, Stage::PoststartSidecar]), most);
-    all[2] = number(group.ephemeral_disk.unwrap_or_default().size_mb);
-    all
-}
-
-pub(super) fn asks_of(view: View<'_>, alloc: &AllocRunner) -> Three {
-    let group = alloc.job().group(alloc.record().group.as_str());
-    group.map_or([0; 3], |group| asks(view, group))
 }
 
 /// All that an allocation was given of which there is one.

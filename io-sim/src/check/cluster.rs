@@ -4,33 +4,40 @@
 //! What servers said is taken from the answers as they are delivered, and what is true from the processes of the
 //! world. After an answer that says that servers may have given something up ([`Cluster::doubt`]) it may be said again.
 
+mod placed;
+mod reports;
+mod silence;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::cluster::{
-    AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode, NodeReply,
-    PlacedAlloc, ServiceInstance,
+    AllocIndexes, AllocReport, Answer, Call, CallError, CallErrorKind, CallKind, ClientNode,
+    NodeReply, PlacedAlloc, ServiceInstance,
 };
 use drover_core::effect::ServerEffect;
-use drover_core::ids::{AllocId, LaunchId, TaskKey};
+use drover_core::ids::AllocId;
 use drover_core::input::ServerInput;
 use drover_core::model::alloc::ClientStatus;
-use drover_core::model::task::{Hook, Stage};
 use drover_core::op::Op;
 use drover_core::operations::{Operation, Owner};
 use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record};
 use drover_core::time::{Instant, Span};
 
+use self::placed::Newest;
+use self::silence::Silence;
 use super::{Checker, Property, Verdict};
-use crate::process::Process;
 use crate::servers::{GRACE, Servers};
 use crate::world::World;
 
 /// So many calls within a second are no busy loop, whatever servers answer.
 const MOST_CALLS: usize = 40;
+
+/// So many answers that say nothing new are asked about at once; after more of them within a second there is a pause.
+const MOST_STALE: usize = 3;
 
 /// The shortest pause after a call that failed.
 const SHORTEST_PAUSE: Span = Span::secs(1);
@@ -42,6 +49,8 @@ pub(super) struct Cluster {
     open: BTreeMap<Op, Call>,
     /// When the calls of the last second were made.
     recent: VecDeque<Span>,
+    /// When answers of the last second came that said nothing new of allocations.
+    stale: VecDeque<Span>,
     /// When calls failed last, by their kind; none that were answered since.
     failed: BTreeMap<CallKind, Span>,
     /// Before when no heartbeat is due.
@@ -70,31 +79,19 @@ pub(super) struct Cluster {
     pub(super) losses: u64,
     /// What servers said last of each allocation: their index, the version of its job, and whether it shall end.
     newest: BTreeMap<AllocId, Newest>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Newest {
-    index: u64,
-    version: Option<u64>,
-    ends: bool,
-    /// Whether it counts for a roll-out.
-    rolls: bool,
-}
-
-impl Newest {
-    fn of(placed: &PlacedAlloc) -> Newest {
-        Newest {
-            index: placed.modify_index,
-            version: placed.job.as_ref().ok().map(|it| it.version),
-            ends: placed.desired.is_terminal(),
-            rolls: placed.deployment.is_some(),
-        }
-    }
+    /// By which index they named each where they were asked that are not behind: it may be less than before.
+    first: BTreeMap<AllocId, u64>,
+    /// The versions of those that they said to be older than they had said before.
+    older: BTreeMap<AllocId, Option<u64>>,
+    /// Those of which they ever said that they shall end.
+    told_to_end: BTreeSet<AllocId>,
+    silence: Silence,
 }
 
 impl Cluster {
     pub(super) fn agent_died(&mut self) {
         self.open.clear();
+        self.stale.clear();
         self.doubted.clear();
         self.servers.clear();
         self.counts_until = None;
@@ -129,6 +126,8 @@ impl Cluster {
             announced.is_some_and(|it| it.acknowledged)
         };
         self.services.retain(|id, it| is_acknowledged(id, it));
+        self.silence.agent_restored(world);
+        self.first.clear();
         self.newest.clear();
         for (key, record) in records {
             if let (Key::Placed(id), Record::Placed(placed)) = (key, record) {
@@ -142,7 +141,7 @@ impl Cluster {
                     ends: alloc.is_some_and(|it| it.desired.is_terminal()),
                     rolls: alloc.is_some_and(|it| it.deployment.is_some()),
                 };
-                self.newest.insert(*id, newest);
+                self.says(*id, newest);
             }
         }
     }
@@ -167,6 +166,11 @@ impl Cluster {
         alloc.of_servers && !self.named.contains(&alloc.id)
     }
 
+    /// Whether servers went back to the version that an allocation has.
+    pub(super) fn went_back_to(&self, alloc: &AllocRecord) -> bool {
+        self.older.get(&alloc.id) == Some(&Some(alloc.job_version))
+    }
+
     /// What servers said last of an allocation, for people.
     pub(super) fn sent(&self, id: AllocId) -> Option<String> {
         let newest = self.newest.get(&id)?;
@@ -187,9 +191,11 @@ impl Cluster {
         let is_over = |op: &Op| operations.operations().get(*op).is_none();
         let over: Vec<Op> = self.open.keys().copied().filter(is_over).collect();
         for op in over {
-            if let Some(Call::Heartbeat { .. }) = self.open.remove(&op) {
+            let kind = self.open.remove(&op).map(|it| it.kind());
+            if kind == Some(CallKind::Heartbeat) {
                 self.next_beat = Some(now + Span::secs(1));
             }
+            self.silence.failed(kind);
         }
     }
 
@@ -208,10 +214,17 @@ impl Cluster {
             return;
         }
         if let Some(asked) = self.open.remove(op) {
-            match result.as_ref().is_ok_and(names_servers) {
-                true => self.failed.remove(&asked.kind()),
-                false => self.failed.insert(asked.kind(), world.elapsed),
-            };
+            let kind = asked.kind();
+            if result.as_ref().is_ok_and(names_servers) {
+                self.failed.remove(&kind);
+                self.silence.answered(kind, world.elapsed);
+                if is_stale(&asked, result) {
+                    self.stale.push_back(world.elapsed);
+                }
+            } else {
+                self.failed.insert(kind, world.elapsed);
+                self.silence.failed(Some(kind));
+            }
             self.answered(agent, now, asked, result);
         }
     }
@@ -252,11 +265,11 @@ impl Cluster {
             (Call::WatchAllocs { index, .. }, Ok(Answer::Indexes(round)))
                 if round.index > index =>
             {
-                self.named = round.allocs.keys().copied().collect();
-                let view = agent.view();
-                let lives = |id| !view.server().is_some_and(|it| it.knows_end(id, None));
-                let mut here = view.allocs().map(AllocRunner::record);
-                self.unnamed += usize::from(here.any(|it| self.is_dropped(it) && lives(it.id)));
+                self.first.clear();
+                if index == 0 {
+                    self.first.clone_from(&round.allocs);
+                }
+                self.is_named(agent, round);
             }
             (Call::PullAllocs { ids, .. }, Ok(Answer::Pulled(pulled))) => {
                 let asked = pulled.allocs.iter().filter(|it| ids.contains(&it.id));
@@ -280,10 +293,32 @@ impl Cluster {
         if lost.contains(&placed.client_status) {
             self.doubt(agent, Some(placed.id));
         }
-        let newest = self.newest.entry(placed.id).or_default();
-        if newest.index < placed.modify_index {
-            *newest = Newest::of(placed);
+        let is = placed.modify_index;
+        let known = self.newest.get(&placed.id).map_or(0, |it| it.index);
+        if known < is || self.first.get(&placed.id) == Some(&is) {
+            let newest = Newest::of(placed);
+            if is < known {
+                self.older.insert(placed.id, newest.version);
+            }
+            self.says(placed.id, newest);
         }
+    }
+
+    /// Servers say what an allocation is.
+    fn says(&mut self, id: AllocId, newest: Newest) {
+        if newest.ends {
+            self.told_to_end.insert(id);
+        }
+        self.newest.insert(id, newest);
+    }
+
+    /// These are the allocations that servers name.
+    fn is_named(&mut self, agent: &Agent, round: &AllocIndexes) {
+        self.named = round.allocs.keys().copied().collect();
+        let view = agent.view();
+        let lives = |id| !view.server().is_some_and(|it| it.knows_end(id, None));
+        let mut here = view.allocs().map(AllocRunner::record);
+        self.unnamed += usize::from(here.any(|it| self.is_dropped(it) && lives(it.id)));
     }
 }
 
@@ -299,6 +334,14 @@ fn forget(call: &mut Call, alloc: Option<AllocId>) {
         | Call::WatchAllocs { .. }
         | Call::PullAllocs { .. }
         | Call::RemoveServices(_) => {}
+    }
+}
+
+/// Whether the servers know nothing newer than what was asked for.
+fn is_stale(asked: &Call, result: &Result<Answer, CallError>) -> bool {
+    match (asked, result) {
+        (Call::WatchAllocs { index, .. }, Ok(Answer::Indexes(round))) => round.index <= *index,
+        _ => false,
     }
 }
 
@@ -347,7 +390,7 @@ impl Checker {
                 Ok(())
             }
             ServerEffect::Call { op, call, .. } => {
-                self.calls_to_servers_are_few(world)?;
+                self.calls_to_servers_are_few(world, call)?;
                 self.failed_call_is_repeated_after_a_pause(world, call)?;
                 self.calls_of_one_kind_follow_each_other(call)?;
                 match call {
@@ -386,19 +429,23 @@ impl Checker {
         })
     }
 
-    fn calls_to_servers_are_few(&mut self, world: &World) -> Verdict {
+    fn calls_to_servers_are_few(&mut self, world: &World, call: &Call) -> Verdict {
         let now = world.elapsed;
         let recent = &mut self.cluster.recent;
         recent.push_back(now);
-        while recent
-            .front()
-            .is_some_and(|at| now.0 - at.0 > Span::secs(1).0)
-        {
-            recent.pop_front();
-        }
+        recent.retain(|at| now.0 - at.0 <= Span::secs(1).0);
         let count = recent.len();
         self.holds(Property::CallsToServersAreFew, count <= MOST_CALLS, || {
             format!("expected at most {MOST_CALLS} calls within a second, found {count}")
+        })?;
+        if call.kind() != CallKind::WatchAllocs {
+            return Ok(());
+        }
+        let stale = &mut self.cluster.stale;
+        stale.retain(|at| now.0 - at.0 < Span::secs(1).0);
+        let count = stale.len();
+        self.holds(Property::CallsToServersAreFew, count <= MOST_STALE, || {
+            format!("asked again after {count} answers within a second that said nothing new")
         })
     }
 
@@ -437,72 +484,6 @@ impl Checker {
         })
     }
 
-    fn report_to_servers_is_true(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-        report: &AllocReport,
-    ) -> Verdict {
-        let id = report.id;
-        let mut all = world.processes().filter(|(_, it)| it.key.alloc == id);
-        // What nobody can find, and what does not end by any means, is said to be over.
-        let is_known = |launch: &LaunchId, it: &Process| {
-            !it.unknowable && !world.unread.contains(&it.key) && !self.ending.is_destroyed(*launch)
-        };
-        let alive = all.clone().filter(|(_, it)| it.alive);
-        let alive = alive.filter(|(launch, it)| is_known(launch, it));
-        let mut alive = alive.map(|(_, it)| it.key.clone());
-        let tasks = agent.view().alloc(id).map(AllocRunner::tasks);
-        // What ran for too long is said to be over when its tasks are asked to end.
-        let group = agent.view().alloc(id);
-        let group = group.and_then(|it| it.job().group(it.record().group.as_str()));
-        let limited = group.is_some_and(|it| it.max_run_duration.is_some());
-        // Poststop tasks come after.
-        let is_main = |key: &TaskKey| {
-            let mut tasks = tasks.into_iter().flatten();
-            let task = tasks.find(|it| it.spec().key == *key);
-            task.is_none_or(|it| it.spec().stage() != Stage::Poststop)
-        };
-        let is_true = match report.status {
-            ClientStatus::Running => all.any(|(_, it)| it.claims > 0),
-            ClientStatus::Complete => limited || !alive.any(|key| is_main(&key)),
-            // One of its tasks failed: the others are about to end.
-            ClientStatus::Failed => alive.count() < tasks.map_or(usize::MAX, <[_]>::len),
-            ClientStatus::Pending => true,
-            ClientStatus::Lost | ClientStatus::Unknown => false,
-        };
-        let was_over = self.cluster.over.contains(&id);
-        let is_over = report.status.is_terminal();
-        if is_over {
-            self.cluster.over.insert(id);
-        }
-        let holds = is_true && (is_over || !was_over);
-        self.holds(Property::ReportToServersIsTrue, holds, || {
-            let name = world.names.alloc(id);
-            let before = if was_over {
-                ", and was over before"
-            } else {
-                ""
-            };
-            format!("{name} is reported as {}{before}", report.status.as_str())
-        })
-    }
-
-    /// What failed of a roll-out, as servers placed it, is reported as healthy or not.
-    fn failed_alloc_is_reported_with_health(&mut self, report: &AllocReport) -> Verdict {
-        let placed = self.cluster.newest.get(&report.id);
-        let rolls = placed.is_some_and(|it| it.rolls);
-        // What could not be run at all has no tasks, and the reason as its description.
-        let ran = !report.tasks.is_empty();
-        if !rolls || !ran || report.status != ClientStatus::Failed {
-            return Ok(());
-        }
-        let has_one = report.health.is_some();
-        self.holds(Property::FailedAllocIsReportedWithHealth, has_one, || {
-            format!("{report:?}")
-        })
-    }
-
     fn unchanged_report_is_not_sent_again(&mut self, report: &Arc<AllocReport>) -> Verdict {
         let known = self.cluster.kept.remove(&report.id);
         let is_new = known.as_ref() != Some(report);
@@ -522,78 +503,5 @@ impl Checker {
             is_new,
             || format!("{service:?}"),
         )
-    }
-
-    /// What servers placed starts here if they placed it here, and did not say since that it shall end.
-    pub(super) fn placed_alloc_starts_where_it_was_placed(
-        &mut self,
-        world: &World,
-        alloc: &AllocRunner,
-        key: &TaskKey,
-    ) -> Verdict {
-        let record = alloc.record();
-        let Some(servers) = world.servers.as_ref().filter(|_| record.of_servers) else {
-            return Ok(());
-        };
-        let task = alloc.task(&key.task).map(|task| task.spec().task());
-        let lifecycle = task.and_then(|task| task.lifecycle.as_ref());
-        let is_last = lifecycle.is_some_and(|it| it.hook == Hook::Poststop);
-        let here = servers.alloc(record.id);
-        let here = here.is_some_and(|it| it.node == world.node_id);
-        let ends = self.cluster.newest.get(&record.id);
-        let ends = ends.is_some_and(|it| it.ends) && !is_last;
-        let holds = here && !ends;
-        self.holds(Property::PlacedAllocStartsWhereItWasPlaced, holds, || {
-            let name = world.names.task(key);
-            match here {
-                true => format!("{name} starts, and servers said that it shall end"),
-                false => format!("{name} starts, and servers did not place it on this node"),
-            }
-        })
-    }
-
-    /// Whether an allocation may end though servers did not say so: servers are silent, or the agent was told to end all.
-    fn may_end_unasked(&self, alloc: &AllocRunner) -> bool {
-        let group = alloc.job().group(alloc.record().group.as_str());
-        let ends_in_silence = group
-            .is_some_and(|it| it.stop_after_client_disconnect.is_some() || it.disconnect.is_some());
-        ends_in_silence || self.ends_tasks
-    }
-
-    /// What servers said last of an allocation holds, and nothing that they said before.
-    pub(super) fn placed_allocs_are_as_servers_said(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-    ) -> Verdict {
-        if self.leaving || self.cluster.newest.is_empty() {
-            return Ok(());
-        }
-        let view = agent.view();
-        let newest: Vec<(AllocId, Newest)> = (self.cluster.newest.iter())
-            .map(|(id, it)| (*id, *it))
-            .collect();
-        for (id, newest) in newest {
-            let Some(alloc) = view.alloc(id).filter(|it| it.record().of_servers) else {
-                continue;
-            };
-            let record = alloc.record();
-            let has_version = newest.version.is_none_or(|it| it == record.job_version);
-            let is_right = record.status.is_terminal()
-                || match (newest.ends, record.desired.is_terminal()) {
-                    (true, ends) => ends,
-                    // They may have forgotten it.
-                    (false, true) => {
-                        self.may_end_unasked(alloc) || !self.cluster.named.contains(&id)
-                    }
-                    (false, false) => has_version,
-                };
-            self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {
-                let (name, has) = (world.names.alloc(id), record.job_version);
-                let desired = record.desired.as_str();
-                format!("{name} has version {has} and shall {desired}; servers said {newest:?}")
-            })?;
-        }
-        Ok(())
     }
 }

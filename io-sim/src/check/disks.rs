@@ -299,7 +299,10 @@ impl Checker {
             // Servers say whose it gets.
             true => {
                 let previous = record.previous.filter(|id| ran(world, *id));
-                previous.filter(|id| !self.disks.lost.contains(id))
+                // Who had it last may have been forgotten, or collected while the node was cut off, and goes with it.
+                let servers = world.servers.as_ref();
+                let is_gone = |id| servers.is_some_and(|it| it.forgot_who_replaced(id));
+                previous.filter(|id| !self.disks.lost.contains(id) && !is_gone(*id))
             }
         };
         let gets_it = self.disks.sticky.contains(&record.id) && !ran(world, record.id);
@@ -353,7 +356,14 @@ impl Checker {
                 .sources
                 .iter()
                 .filter_map(|source| takers.insert(*source, holder));
-            let twice = others.into_iter().find(|other| !comes_before(other));
+            // What servers do not name any more is about to go.
+            let goes = |id: AllocId| {
+                let alloc = view.alloc(id).map(AllocRunner::record);
+                alloc.is_some_and(|it| self.cluster.is_dropped(it))
+            };
+            let is_second =
+                |other: &AllocId| !comes_before(other) && !goes(*other) && !goes(holder);
+            let twice = others.into_iter().find(is_second);
             self.holds(Property::DiskHasOneLocation, twice.is_none(), || {
                 format!("{slot}: {disk:?}, of which {twice:?} gets something, too")
             })?;

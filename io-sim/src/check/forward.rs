@@ -31,6 +31,8 @@ impl Checker {
         let Some(memory) = self.lives.allocs.get(&record.id) else {
             return Ok(());
         };
+        // Servers that are restored from a snapshot go back.
+        let by_servers = self.cluster.went_back_to(record);
         let before = memory.shown.iter().chain(&memory.saved);
         let (mut status, mut over, mut version) = (true, true, true);
         for before in before {
@@ -38,7 +40,7 @@ impl Checker {
             over &= next.stops >= before.stops
                 && next.finished >= before.finished
                 && next.destroying >= before.destroying;
-            version &= next.version >= before.version;
+            version &= next.version >= before.version || by_servers;
         }
         let detail = || format!("{} {next:?} after {memory:?}", record.name);
         let detail = if status && over && version {

@@ -53,6 +53,7 @@ mod records;
 mod removals;
 mod replacing;
 mod replies;
+mod resources;
 mod rest;
 mod restarts;
 mod rollout;

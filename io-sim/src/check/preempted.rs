@@ -15,11 +15,9 @@ use drover_core::model::task::Stage;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
-use super::claims::{
-    asks, asks_of, capacity, claims, cores_of, ends, is_older, is_there, plus, processors, short,
-    was_asked_to_stop,
-};
+use super::claims::{claims, ends, is_older, is_there, was_asked_to_stop};
 use super::limits::PREEMPTION_PRIORITY_DELTA;
+use super::resources::{asks, asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
 
 /// Whether a group fits beside these on this node; what is too intricate to say here does not.

@@ -84,6 +84,42 @@ impl ActKind for ClusterStopAlloc {
     }
 }
 
+/// A snapshot is taken of the servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSave;
+
+impl ActKind for ClusterSave {
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        sim.at_servers(|servers| servers.save());
+        Ok(())
+    }
+}
+
+/// The servers are restored from their last snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterGoBack;
+
+impl ActKind for ClusterGoBack {
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        sim.at_servers(|servers| servers.go_back());
+        Ok(())
+    }
+}
+
+/// The identities that servers signed for nodes are over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterEndIdentities {
+    /// Whether nobody believes them any more, because the servers have new keys.
+    pub keys_are_new: bool,
+}
+
+impl ActKind for ClusterEndIdentities {
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        sim.at_servers(|servers| servers.end_identities(self.keys_are_new));
+        Ok(())
+    }
+}
+
 /// The node gets new allocations from now on, or does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterEligibility {

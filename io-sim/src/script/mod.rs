@@ -21,8 +21,8 @@ use crate::sim::Sim;
 
 pub use crate::requests::*;
 pub use cluster::{
-    ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterForgetNode, ClusterRegister,
-    ClusterStopAlloc,
+    ClusterCollect, ClusterDeregister, ClusterEligibility, ClusterEndIdentities, ClusterForgetNode,
+    ClusterGoBack, ClusterRegister, ClusterSave, ClusterStopAlloc,
 };
 pub use machine::{ChangeTemplate, Driver, Replace, Resize, Shutdown};
 pub use run::{Ran, Watch};
@@ -168,6 +168,9 @@ acts! {
     ClusterCollect,
     ClusterEligibility,
     ClusterForgetNode,
+    ClusterSave,
+    ClusterGoBack,
+    ClusterEndIdentities,
 }
 
 impl Script {

@@ -24,13 +24,7 @@ impl Servers {
         flaws: Flaws,
     ) -> Option<Result<Answer, CallError>> {
         let node = whose.node;
-        let is_first = matches!((&call, credentials), (Call::Register(_), Credentials::None));
-        let is_known = match credentials {
-            Credentials::None => false,
-            Credentials::NodeSecret => self.nodes.contains_key(&node),
-            Credentials::Identity(text) => text.expose().starts_with("identity"),
-        };
-        if !is_first && !is_known {
+        if !self.is_believed(node, credentials, &call) {
             return Some(Err(error(CallErrorKind::PermissionDenied)));
         }
         Some(match call {
@@ -63,6 +57,28 @@ impl Servers {
                 Ok(Answer::ServicesRemoved)
             }
         })
+    }
+
+    /// Whether servers believe that it is the node who calls. By an identity that is over it can still register.
+    fn is_believed(&self, node: NodeId, credentials: &Credentials, call: &Call) -> bool {
+        let registers = matches!(call, Call::Register(_));
+        match credentials {
+            Credentials::None => registers,
+            Credentials::NodeSecret => self.nodes.contains_key(&node),
+            Credentials::Identity(text) => {
+                let number = number_of(text);
+                let is_signed = number.is_some_and(|it| it > self.of_older_keys);
+                is_signed && (registers || number > Some(self.over))
+            }
+        }
+    }
+
+    /// All identities that were signed are over from now on; or, where keys are new, nobody believes them any more.
+    pub fn end_identities(&mut self, keys_are_new: bool) {
+        self.over = self.identities;
+        if keys_are_new {
+            self.of_older_keys = self.identities;
+        }
     }
 
     fn of_known(&self, node: NodeId, answer: Answer) -> Result<Answer, CallError> {
@@ -139,7 +155,11 @@ impl Servers {
         renews: bool,
         flaws: Flaws,
     ) -> NodeReply {
-        let renews = renews || *credentials == Credentials::NodeSecret;
+        let is_over = match credentials {
+            Credentials::Identity(text) => number_of(text) <= Some(self.over),
+            Credentials::None | Credentials::NodeSecret => false,
+        };
+        let renews = renews || is_over || *credentials == Credentials::NodeSecret;
         self.identities += u64::from(renews);
         let identity = renews.then(|| format!("identity {}", self.identities).into());
         let now = self.now;
@@ -280,4 +300,10 @@ impl Servers {
             alloc.reported = Some(report);
         }
     }
+}
+
+/// The how-manieth identity this is that servers signed.
+fn number_of(identity: &Secret) -> Option<u64> {
+    let number = identity.expose().strip_prefix("identity ");
+    number.and_then(|number| number.parse().ok())
 }

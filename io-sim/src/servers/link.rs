@@ -119,7 +119,7 @@ impl World {
             }
         }
         let timeout = timeout_of(&call);
-        let result = match self.refusal(&entity) {
+        let result = match self.refusal(kind, &entity) {
             Some(result) => Some(result),
             None => self.ask(life, op, credentials, call, &entity),
         };
@@ -132,7 +132,7 @@ impl World {
     }
 
     /// What is answered without anybody having listened.
-    fn refusal(&mut self, entity: &str) -> Option<Result<Answer, CallError>> {
+    fn refusal(&mut self, asked: CallKind, entity: &str) -> Option<Result<Answer, CallError>> {
         if self.fires(Fault::RefuseCall, entity) {
             let kinds = [
                 CallErrorKind::Other,
@@ -144,7 +144,24 @@ impl World {
             return Some(Err(error(kind.unwrap_or(CallErrorKind::Other))));
         }
         let is_odd = self.fires(Fault::OddReply, entity);
-        is_odd.then(|| Ok(Answer::Heartbeat(NodeReply::default())))
+        is_odd.then(|| Ok(self.odd_reply(asked, entity)))
+    }
+
+    /// An answer to something else, or one that says nothing of what a server knows.
+    fn odd_reply(&mut self, asked: CallKind, entity: &str) -> Answer {
+        let nothing = Answer::Heartbeat(NodeReply::default());
+        let all = [
+            nothing.clone(),
+            Answer::ReportsKept,
+            Answer::EventsKept,
+            Answer::ServicesRegistered,
+        ];
+        let grid = [0, 1, 2, 3];
+        let at = self.choices.one_of(&grid, Point::OddReply, entity);
+        let odd = at.and_then(|at| all.get(at)).cloned();
+        // What was asked for was not done.
+        let odd = odd.filter(|it| it.answers() != asked);
+        odd.unwrap_or(nothing)
     }
 
     fn ask(

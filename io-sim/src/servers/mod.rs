@@ -8,6 +8,7 @@
 //!
 //! - `calls.rs`: what is answered to each call.
 //! - `placing.rs`: jobs become allocations on nodes that are ready, and what is lost or fails is replaced.
+//! - `snapshot.rs`: they go back to what they were, as servers that are restored from a snapshot.
 //!
 //! Time is what passed since the beginning of the world, which no reboot of a node sets back. One value of this type
 //! serves all nodes of a [`crate::fleet::Fleet`]: it lies in the world of the node whose turn it is.
@@ -15,6 +16,7 @@
 mod calls;
 pub(crate) mod link;
 mod placing;
+mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use drover_core::model::drain::Eligibility;
 use drover_core::model::remote::RemotePrevious;
 use drover_core::op::Op;
 use drover_core::time::Span;
+
+use snapshot::Snapshot;
 
 pub use placing::ClusterJob;
 
@@ -85,6 +89,8 @@ pub struct Alloc {
     /// Where it was placed.
     pub node: NodeId,
     versions: Versions,
+    /// What it was that servers forgot when they went back.
+    forgotten: Versions,
     reported: Option<Arc<AllocReport>>,
 }
 
@@ -101,7 +107,8 @@ impl Alloc {
 
     /// Every state that servers ever had of it.
     pub fn states(&self) -> impl Iterator<Item = &Arc<PlacedAlloc>> {
-        self.versions.iter().filter_map(|(_, it)| it.as_ref())
+        let all = self.versions.iter().chain(&self.forgotten);
+        all.filter_map(|(_, it)| it.as_ref())
     }
 
     fn at(&self, index: u64) -> Option<&Arc<PlacedAlloc>> {
@@ -169,6 +176,7 @@ pub struct Servers {
     of_node: BTreeMap<NodeId, OfNode>,
     services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
     jobs: BTreeMap<String, ClusterJob>,
+    next_versions: BTreeMap<String, u64>,
     index: u64,
     /// The index of the last change to any allocation.
     allocs_index: u64,
@@ -185,7 +193,11 @@ pub struct Servers {
     evaluates: bool,
     /// Nodes of whose allocations something changed.
     changed: BTreeSet<NodeId>,
+    /// How many identities they signed for nodes; up to which number they are over, and up to which they are signed with keys
+    /// that servers do not have any more.
     identities: u64,
+    over: u64,
+    of_older_keys: u64,
     losses: u64,
     /// Whether a job has a disk that migrates.
     migrates: bool,
@@ -193,6 +205,7 @@ pub struct Servers {
     disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
     /// From where those that ended before they got their disks were to get them, as their nodes know.
     awaited: BTreeMap<AllocId, RemotePrevious>,
+    snapshot: Option<Snapshot>,
 }
 
 impl Servers {
@@ -288,6 +301,10 @@ impl Servers {
     /// Servers change an allocation.
     pub fn change(&mut self, id: AllocId, change: impl FnOnce(&mut PlacedAlloc)) {
         self.index += 1;
+        // By one index there are no two states of it that a node could take for each other.
+        while self.allocs.get(&id).is_some_and(|it| it.was_at(self.index)) {
+            self.index += 1;
+        }
         let index = self.index;
         self.edit(id, |placed| {
             change(placed);
@@ -328,6 +345,7 @@ impl Servers {
         let alloc = Alloc {
             node,
             versions: vec![(self.index, Some(Arc::new(placed)))],
+            forgotten: Versions::new(),
             reported: None,
         };
         self.allocs.insert(id, alloc);

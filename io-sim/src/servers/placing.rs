@@ -45,12 +45,13 @@ struct Site {
 impl Servers {
     /// A job is handed in at the servers. What runs of it takes it in place, or is replaced.
     pub fn register(&mut self, job: &Job, in_place: bool) {
-        let before = self.jobs.get(&job.id);
-        let version = before.map_or(0, |it| it.job.version + 1);
+        // Also that of a version that they forgot is not used again.
+        let next = self.next_versions.entry(job.id.clone()).or_default();
         let job = Job {
-            version,
+            version: *next,
             ..job.clone()
         };
+        *next += 1;
         let id = job.id.clone();
         let mut disks = job.task_groups.iter().filter_map(|it| it.ephemeral_disk);
         self.migrates |= disks.any(|it| it.migrate);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use drover_rpc::msgpack::Secret;
 
 /// How job files are read.
 #[derive(Clone, Debug, Default, Args)]
@@ -39,6 +40,10 @@ pub struct AgentArgs {
     /// Servers of a Nomad cluster whose client node the agent is, as HOST:PORT; on its own if none
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub servers: Vec<String>,
+    /// What introduces the node to servers that do not know it. Whoever lists processes sees it: a variable or the
+    /// file intro_token.jwt in the data directory keeps it from them [env: NOMAD_CLIENT_INTRO_TOKEN]
+    #[arg(long, value_name = "TOKEN")]
+    pub client_intro_token: Option<Secret>,
     /// What the flight recorder may take of the disk, such as 512K or 1G; 0 records nothing
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = bytes)]
     pub recording_size: u64,

@@ -21,6 +21,7 @@ use drover_core::agent::Input;
 use drover_core::effect::ServerEffect;
 use drover_core::ids::NodeId;
 use drover_core::input::ServerInput;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 use drover_io_real::connect::Connect;
@@ -266,6 +267,23 @@ impl Network {
         });
     }
 
+    /// A server hears nothing of its peers from now on, or hears of them again.
+    fn set_alone(&self, number: usize, alone: bool) {
+        let mut shared = look(&self.world);
+        let index = shared.fleet.servers().index();
+        shared.troubles[number].alone_since = alone.then_some(index);
+    }
+
+    /// How many copies of a job run that shall, as servers know.
+    fn running(&self, name: &str) -> usize {
+        let shared = look(&self.world);
+        let allocs = shared.fleet.servers().allocs();
+        let allocs = allocs.filter_map(|(_, alloc)| alloc.now());
+        let wanted = allocs.filter(|it| it.name.starts_with(name) && !it.desired.is_terminal());
+        let running = wanted.filter(|it| it.client_status == ClientStatus::Running);
+        running.count()
+    }
+
     fn calls(&self) -> u64 {
         look(&self.world).calls.values().sum()
     }
@@ -311,4 +329,26 @@ fn nodes_and_servers_agree_after_trouble_on_the_network() {
     let seeds = chosen.map_or(0..8, |seed: u64| seed..seed + 1);
     let losses: u64 = seeds.map(agree_after_trouble).sum();
     assert!(chosen.is_some() || losses > 0, "nothing was tested");
+}
+
+/// Whoever waits there for news would wait for minutes.
+#[test]
+fn placement_is_followed_within_a_minute_while_a_server_is_alone() {
+    for seed in 0..2 {
+        let mut network = Network::new(seed);
+        network.run(20);
+        for (number, copies) in [3, 6, 1].into_iter().enumerate() {
+            network.set_alone(number, true);
+            look(&network.world)
+                .fleet
+                .at_servers(|it| it.register(&job("web", copies), true));
+            network.run(60);
+            assert_eq!(network.running("web"), copies, "seed {seed}, {number}");
+            network.run(340);
+            network.set_alone(number, false);
+            network.run(30);
+        }
+        let losses = look(&network.world).fleet.servers().losses();
+        assert_eq!(losses, 0, "seed {seed}");
+    }
 }

@@ -43,7 +43,7 @@ impl View<'_> {
     fn setup_wait(self, now: Now, alloc: &AllocRunner) -> Option<Waiting> {
         let (what, then) = match alloc.phase() {
             Phase::Prerun(_) => (
-                self.setup_words(alloc),
+                self.setup_words(now, alloc),
                 "its tasks start when that is done; without an answer in time the setup fails",
             ),
             Phase::Destroying(_) | Phase::DestroyPause(_) => (
@@ -64,10 +64,10 @@ impl View<'_> {
     }
 
     /// What its setup waits for; of what others hold, whose they are.
-    fn setup_words(self, alloc: &AllocRunner) -> String {
+    fn setup_words(self, now: Now, alloc: &AllocRunner) -> String {
         let words = self.waits_for(alloc);
         let words = words.unwrap_or_else(|| "its setup".to_owned());
-        match holders::of_claims(self, &self.ungranted(alloc)) {
+        match holders::of_claims(self, now, &self.ungranted(alloc)) {
             Some(whose) => format!("{words} ({whose})"),
             None => words,
         }

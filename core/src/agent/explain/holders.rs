@@ -4,14 +4,17 @@ use crate::agent::View;
 use crate::alloc::runner::AllocRunner;
 use crate::claims::{Holder, Ungranted};
 use crate::ids::AllocId;
+use crate::model::event::EventType;
 use crate::model::placement::{DeviceLack, Dimension, PlacementFailure};
+use crate::task::runner::TaskRunner;
 use crate::text::quote;
+use crate::time::{Now, SECOND, Span, Timestamp};
 
 /// So many holders of a counted resource are named: those that hold the most.
 const NAMED: usize = 3;
 
 /// Whose the allocations are that hold these claims; none if none is of this node.
-pub(super) fn of_claims(view: View<'_>, claims: &[Ungranted]) -> Option<String> {
+pub(super) fn of_claims(view: View<'_>, now: Now, claims: &[Ungranted]) -> Option<String> {
     let mut ids: Vec<AllocId> = (claims.iter())
         .filter_map(|one| match &one.holder {
             Holder::Alloc(id) => Some(*id),
@@ -21,12 +24,13 @@ pub(super) fn of_claims(view: View<'_>, claims: &[Ungranted]) -> Option<String> 
     ids.sort_unstable();
     ids.dedup();
     let known = ids.into_iter().filter_map(|id| view.alloc(id));
-    listed(known.map(name))
+    listed(known.map(|alloc| name(now, alloc)))
 }
 
 /// Who holds what a group lacks on this node; none if nobody does, or if it is not something that is held.
-pub(super) fn of_lack(view: View<'_>, lack: &PlacementFailure) -> Option<String> {
+pub(super) fn of_lack(view: View<'_>, now: Now, lack: &PlacementFailure) -> Option<String> {
     let living = || view.allocs().filter(|alloc| !alloc.is_gone());
+    let name = |alloc| name(now, alloc);
     match lack {
         PlacementFailure::PortTaken { value, .. } => {
             let holds = |alloc: &&AllocRunner| {
@@ -95,12 +99,16 @@ fn listed(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// An allocation, by its job and group.
-fn name(alloc: &AllocRunner) -> String {
+/// An allocation, by its job and group; of one that lets go of what it holds, for how long it has been doing so.
+fn name(now: Now, alloc: &AllocRunner) -> String {
     let record = alloc.record();
-    let ends = match alloc.is_ending() || record.finished {
-        true => ", which ends",
-        false => "",
+    let ends = match (alloc.is_ending() || record.finished, asked_to_end(alloc)) {
+        (true, Some(at)) => {
+            let span = Span::secs((now.wall - at).0.max(0) / SECOND);
+            format!(", which has been ending for {span}")
+        }
+        (true, None) => ", which ends".to_owned(),
+        (false, _) => String::new(),
     };
     format!(
         "allocation {} of job {}, group {}{ends}",
@@ -108,4 +116,15 @@ fn name(alloc: &AllocRunner) -> String {
         quote(&record.job.id),
         quote(record.group.as_str())
     )
+}
+
+/// When the first of its tasks was asked to end.
+fn asked_to_end(alloc: &AllocRunner) -> Option<Timestamp> {
+    let of_task = |task: &TaskRunner| {
+        let mut events = task.record().state.events.iter().rev();
+        events
+            .find(|event| event.kind == EventType::Killing)
+            .map(|event| event.time)
+    };
+    alloc.tasks().iter().filter_map(of_task).min()
 }

@@ -20,7 +20,7 @@ impl View<'_> {
         let key = record.job.key();
         let mut waits: Vec<Waiting> = (self.agent.waits_of_job(&key))
             .map(|(wait, until)| {
-                let (what, then) = self.job_wait(&key, wait);
+                let (what, then) = self.job_wait(now, &key, wait);
                 let (until, then) = (until.map(|at| wall(now, at)), then.to_owned());
                 Waiting { what, until, then }
             })
@@ -34,7 +34,7 @@ impl View<'_> {
         waits
     }
 
-    fn job_wait(self, key: &JobKey, wait: JobWait) -> (String, &'static str) {
+    fn job_wait(self, now: Now, key: &JobKey, wait: JobWait) -> (String, &'static str) {
         match wait {
             JobWait::Reschedule => (
                 "the reschedule delay of a failed allocation".to_owned(),
@@ -54,7 +54,7 @@ impl View<'_> {
             ),
             JobWait::Placement => {
                 let groups = self.blocked(key).iter();
-                let groups = groups.map(|(group, why)| match holders::of_lack(self, why) {
+                let groups = groups.map(|(group, why)| match holders::of_lack(self, now, why) {
                     Some(held) => format!("group {}: {why}, {held}", quote(group)),
                     None => format!("group {}: {why}", quote(group)),
                 });

@@ -4,7 +4,7 @@ use super::{Waiting, wall};
 use crate::agent::View;
 use crate::alloc::runner::AllocRunner;
 use crate::store::record::AllocRecord;
-use crate::time::{Now, Span};
+use crate::time::{Now, SECOND, Span};
 
 /// Who placed an allocation here, where the node has servers that could have.
 pub(super) fn placed_by(view: View<'_>, record: &AllocRecord) -> &'static str {
@@ -15,8 +15,6 @@ pub(super) fn placed_by(view: View<'_>, record: &AllocRecord) -> &'static str {
         (false, false) => "",
     }
 }
-
-const SECOND: i64 = 1_000_000_000;
 
 impl View<'_> {
     /// The servers that an allocation of theirs does without, if they do not answer.

@@ -281,7 +281,7 @@ struct Source {
     /// Whether all of it was read.
     is_read: Arc<AtomicBool>,
     /// Why the engine does not get all of it, if it does not.
-    broke: Arc<OnceLock<String>>,
+    broke: Arc<OnceLock<Trouble>>,
 }
 
 impl Source {
@@ -319,7 +319,7 @@ impl Source {
                     None
                 }
                 Err(error) => {
-                    let _ = broke.set(error.to_string());
+                    let _ = broke.set(trouble_of(&error));
                     Some((Err(error), None))
                 }
             }
@@ -337,8 +337,16 @@ async fn feed(
     let fed = feed_all(engine, source, named).await;
     // What the engine says of an archive without its end is not why it has none.
     match broke.get() {
-        Some(why) => Err(Trouble::Refused(why.clone())),
+        Some(why) => Err(why.clone()),
         None => fed,
+    }
+}
+
+/// What an error of an archive means: a disk that is full may have room another time, and the archive stays as it is.
+fn trouble_of(error: &io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Trouble::Failed(error.to_string()),
+        _ => Trouble::Refused(error.to_string()),
     }
 }
 

@@ -40,13 +40,15 @@ impl<'a> Room<'a> {
             (Some(most), _) => Limit {
                 most,
                 why: format!(
-                    "which is what is free on the engine's disk ({})",
+                    "which is what is free on the engine's disk ({}): {REMEDY}",
                     self.root.display()
                 ),
+                kind: io::ErrorKind::StorageFull,
             },
             (None, most) => Limit {
                 most: most.unwrap_or(u64::MAX),
                 why: MAX_SIZE.to_owned(),
+                kind: io::ErrorKind::FileTooLarge,
             },
         }
     }
@@ -60,7 +62,7 @@ impl<'a> Room<'a> {
         match self.free() {
             // What brings nothing needs no room.
             Ok(0) if bytes > 0 => Err(Trouble::Failed(format!(
-                "the engine's disk ({}) is almost full: free space there, for example with \"docker image prune\"",
+                "the engine's disk ({}) is almost full: {REMEDY}",
                 self.root.display()
             ))),
             // Where that is not seen, the engine says itself what it has no room for.
@@ -90,6 +92,9 @@ impl<'a> Room<'a> {
         Ok(bytes(disk.f_bavail).saturating_sub(kept))
     }
 }
+
+/// What can be done where a disk is full.
+const REMEDY: &str = "free space there, for example with \"docker image prune\"";
 
 /// Who says how large an image may be.
 const MAX_SIZE: &str = "which is what image_max_size_mb allows";

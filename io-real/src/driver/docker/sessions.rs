@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::World;
-use super::engine::{Engine, SOON};
+use super::engine::{Engine, SOON, START};
 use super::frames::Frames;
 use super::processes::end_tree;
 use super::trouble::Trouble;
@@ -37,6 +37,9 @@ const MAX_OUTPUT: usize = 4096;
 
 /// How long the engine may take to say how a program ended whose output ended.
 const END_TIME: Duration = Duration::from_secs(2);
+
+/// The longest pause between two looks whether a program was started that is to end.
+const LOOKS: Duration = Duration::from_secs(2);
 
 /// How long a program whose container ended may still say something.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -52,7 +55,7 @@ struct Running {
 
 impl World {
     async fn begin(
-        &self,
+        self: &Arc<Self>,
         launch: LaunchId,
         command: Vec<String>,
         has_terminal: bool,
@@ -81,14 +84,20 @@ impl World {
         let body = format!("{{\"Detach\":false,\"Tty\":{has_terminal}}}");
         let begun = timeout(SOON, wire::upgrade(engine.socket(), &path, body)).await;
         let slow = |_| Trouble::Silent("it took too long".to_owned());
-        let stream = begun.map_err(slow).and_then(|it| it).map_err(failed)?;
-        Ok(Running {
-            engine,
-            id,
-            container: known.id,
-            stream,
-            has_terminal,
-        })
+        match begun.map_err(slow).and_then(|it| it) {
+            Ok(stream) => Ok(Running {
+                engine,
+                id,
+                container: known.id,
+                stream,
+                has_terminal,
+            }),
+            Err(trouble) => {
+                // It may be started all the same.
+                self.kill(&engine, &id, &known.id).await;
+                Err(failed(trouble))
+            }
+        }
     }
 
     /// Opens a session and stays with it to its end.
@@ -149,7 +158,7 @@ impl World {
 
     /// Runs a program to its end. Its code, and the beginning of what it prints.
     pub(super) async fn exec(
-        &self,
+        self: &Arc<Self>,
         launch: LaunchId,
         program: &Program,
     ) -> Result<(i32, String), Failure> {
@@ -179,19 +188,27 @@ impl World {
         Ok((code.ok_or_else(unknown)?, printed))
     }
 
-    /// Ends a program by force, and all that it started.
-    async fn kill(&self, engine: &Engine, id: &str, container: &str) {
-        let Ok(found) = engine.inspect_exec(id).await else {
-            return;
-        };
-        let Some(program) = found.pid.and_then(|pid| i32::try_from(pid).ok()) else {
-            return;
-        };
-        let (runs, container) = (found.running == Some(true), container.to_owned());
-        let ended = self.blocking(move || {
-            if program > 0 {
-                end_tree(program, runs, &container);
+    /// Ends a program by force, and all that it started. An engine that is slow holds nobody up for long: what it starts
+    /// later is ended then.
+    async fn kill(self: &Arc<Self>, engine: &Engine, id: &str, container: &str) {
+        let (world, engine) = (self.clone(), engine.clone());
+        let (id, container) = (id.to_owned(), container.to_owned());
+        let ending = tokio::spawn(async move { world.end_program(&engine, &id, container).await });
+        let _ = timeout(SOON, ending).await;
+    }
+
+    async fn end_program(&self, engine: &Engine, id: &str, container: String) {
+        let (program, runs) = match started(engine, id).await {
+            Ok(Some(started)) => started,
+            Ok(None) => return,
+            Err(trouble) => {
+                let error = trouble.to_string();
+                tracing::warn!(error, "a program beside a task may go on for ever");
+                return;
             }
+        };
+        let ended = self.blocking(move || {
+            end_tree(program, runs, &container);
             Ok(())
         });
         if let Err(failure) = ended.await {
@@ -288,6 +305,33 @@ async fn print(stream: &mut TokioIo<Upgraded>) -> String {
     String::from_utf8_lossy(&printed).into_owned()
 }
 
+/// The process of a program, and whether it runs; none, if it could not be started.
+///
+/// The engine takes the connection before it starts the program: one that is to end may not have begun yet, and nothing
+/// takes its start back.
+///
+/// # Errors
+/// The engine does not say.
+async fn started(engine: &Engine, id: &str) -> Result<Option<(i32, bool)>, Trouble> {
+    let begun = async {
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let found = engine.inspect_exec(id).await?;
+            let process = found.pid.and_then(|pid| i32::try_from(pid).ok());
+            if let Some(process) = process.filter(|pid| *pid > 0) {
+                return Ok(Some((process, found.running == Some(true))));
+            }
+            if found.exit_code.is_some() {
+                return Ok(None);
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LOOKS);
+        }
+    };
+    let late = |_| Trouble::Silent("it neither starts it nor says that it cannot".to_owned());
+    timeout(START, begun).await.map_err(late)?
+}
+
 /// The code of a program whose output ended.
 async fn exit_code(engine: &Engine, id: &str) -> Option<i32> {
     let ended = async {
@@ -302,4 +346,47 @@ async fn exit_code(engine: &Engine, id: &str) -> Option<i32> {
         }
     };
     timeout(END_TIME, ended).await.ok().flatten()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::driver::docker::fake;
+
+    /// What is found out of an engine that says these of a program, one after the other, and then the last again.
+    async fn found(
+        answers: &'static [(u16, &'static str)],
+    ) -> Result<Option<(i32, bool)>, Trouble> {
+        let asked = AtomicUsize::new(0);
+        let (engine, _dir) = fake::engine(move |_| {
+            let time = asked.fetch_add(1, Ordering::Relaxed);
+            let (status, says) = answers[time.min(answers.len() - 1)];
+            (status, says.to_owned())
+        })
+        .await;
+        started(&engine, "x").await
+    }
+
+    #[tokio::test]
+    async fn program_that_is_started_late_is_waited_for() {
+        const WAITS: &str = r#"{"Running":false,"ExitCode":null,"Pid":0}"#;
+        let late = &[
+            (200, WAITS),
+            (200, WAITS),
+            (200, r#"{"Running":true,"Pid":7}"#),
+        ];
+        assert_eq!(found(late).await, Ok(Some((7, true))));
+        let over = &[(200, r#"{"Running":false,"ExitCode":0,"Pid":7}"#)];
+        assert_eq!(found(over).await, Ok(Some((7, false))));
+        let failed = &[
+            (200, WAITS),
+            (200, r#"{"Running":false,"ExitCode":126,"Pid":0}"#),
+        ];
+        assert_eq!(found(failed).await, Ok(None));
+        let gone = &[(404, r#"{"message":"no such exec"}"#)];
+        assert!(matches!(found(gone).await, Err(Trouble::Unknown(_))));
+    }
 }

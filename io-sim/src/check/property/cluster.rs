@@ -28,6 +28,8 @@ macro_rules! cluster {
     PlacedAllocStartsWhereItWasPlaced: "placed_alloc_starts_where_it_was_placed", [P22 P4], Always;
     /// What servers said last of an allocation holds, and nothing older.
     PlacedAllocIsAsServersSaid: "placed_alloc_is_as_servers_said", [P22 P3], Always;
+    /// What may not run without servers ends for their silence only if no heartbeat counted for so long, and one failed.
+    ServersThatAnswerEndNoAllocBySilence: "servers_that_answer_end_no_alloc_by_silence", [P22 P3], Always;
     /// In the end node and servers agree on the node, its allocations and what runs.
     NodeAndServersAgree: "node_and_servers_agree", [P22 P3], AtRest;
     } };

@@ -32,6 +32,8 @@ const MOST_OF_IMAGES: u64 = 32 << 20;
 pub(in super::super) struct Limit {
     pub(in super::super) most: u64,
     pub(in super::super) why: String,
+    /// The kind of the error of an archive that is larger: where a disk is full, there may be room another time.
+    pub(in super::super) kind: io::ErrorKind,
 }
 
 /// What an engine gets of an archive.
@@ -133,9 +135,9 @@ struct Count<'a> {
 impl Count<'_> {
     fn take(&mut self, bytes: u64) -> io::Result<()> {
         let too_large = || {
-            let Limit { most, why } = self.limit;
+            let Limit { most, why, kind } = self.limit;
             io::Error::new(
-                io::ErrorKind::FileTooLarge,
+                *kind,
                 format!("it becomes more than {} MiB, {why}", most >> 20),
             )
         };

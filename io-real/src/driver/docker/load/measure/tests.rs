@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -38,6 +38,7 @@ fn passed_on(archive: &[u8], most: u64) -> (Vec<u8>, Option<io::Error>) {
     let limit = Limit {
         most,
         why: "as the test says".to_owned(),
+        kind: io::ErrorKind::FileTooLarge,
     };
     let passing = std::thread::spawn(move || pass_on(file, &limit, &into, |_| Ok(())));
     let (mut bytes, mut wrong, mut is_whole) = (Vec::new(), None, false);
@@ -366,6 +367,7 @@ fn noted(archive: &[u8]) -> Brings {
     let limit = Limit {
         most: MIB,
         why: "as the test says".to_owned(),
+        kind: io::ErrorKind::FileTooLarge,
     };
     let passing = std::thread::spawn(move || {
         // Who cannot note them does not pass the end on.
