@@ -15,6 +15,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use containers::agent;
+use containers::engine::Engine;
 use containers::registry::Registry;
 use serde_json::Value;
 use support::{Lone, TIMEOUT, until};
@@ -65,35 +66,48 @@ fn run_updated(lone: &Lone, image: &str, update: &str, more: &str) {
 /// Each second is a time to look at what the tag means.
 const FOLLOWS: &str = "image_update {\n schedule = \"* * * * * * *\"\n }";
 
+/// A registry that wants a password and has the image, and an agent with an engine.
+fn begin() -> Option<(Registry, Lone, Engine)> {
+    let registry = Registry::start();
+    registry.asks_for("me", "s3cret");
+    let (lone, engine) = agent("")?;
+    registry.put("web", "1", &engine.layer(), &["WHO=first"]);
+    Some((registry, lone, engine))
+}
+
+/// What is found in an answer of the agent, once it is there.
+fn patiently<T>(lone: &Lone, path: &str, find: impl Fn(&Value) -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let answer = lone.agent.get(path);
+        if let Some(found) = find(&answer) {
+            return found;
+        }
+        if Instant::now() >= end {
+            let explained = lone.run(&["explain", "web"]);
+            panic!("{path} never became what was awaited: {answer:#}\n{explained:?}");
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// What the running allocation of the job says, once it is of this version.
 fn said(lone: &Lone, version: u64) -> String {
     let runs =
         |it: &&Value| it["JobVersion"] == version && it["TaskStates"]["t"]["State"] == "running";
-    let end = Instant::now() + PATIENCE;
-    let id = loop {
-        let all = lone.agent.get("/v1/job/web/allocations");
+    let id = patiently(lone, "/v1/job/web/allocations", |all| {
         let found = all.as_array().unwrap().iter().find(runs);
-        if let Some(id) = found.and_then(|it| it["ID"].as_str()) {
-            break id.to_owned();
-        }
-        if Instant::now() >= end {
-            let explained = lone.run(&["explain", "web"]);
-            panic!("version {version} never ran: {all:#}\n{explained:?}");
-        }
-        std::thread::yield_now();
-    };
+        Some(found?["ID"].as_str()?.to_owned())
+    });
     until(|| Some(lone.run(&["alloc", "logs", &id]).ok()).filter(|it| !it.is_empty()))
 }
 
 #[test]
 fn moved_tag_becomes_a_version_that_runs_what_it_means() {
-    let registry = Registry::start();
-    registry.asks_for("me", "s3cret");
-    let Some((lone, engine)) = agent("") else {
+    let Some((registry, lone, engine)) = begin() else {
         return;
     };
     let image = registry.image("web:1");
-    registry.put("web", "1", &engine.layer(), &["WHO=first"]);
     run(&lone, &image, "");
     assert_eq!(said(&lone, 0), "first");
     registry.put("web", "1", &engine.layer(), &["WHO=second"]);
@@ -115,13 +129,10 @@ fn moved_tag_becomes_a_version_that_runs_what_it_means() {
 
 #[test]
 fn moved_tag_that_does_not_become_healthy_is_taken_back() {
-    let registry = Registry::start();
-    registry.asks_for("me", "s3cret");
-    let Some((lone, engine)) = agent("") else {
+    let Some((registry, lone, engine)) = begin() else {
         return;
     };
     let image = registry.image("web:1");
-    registry.put("web", "1", &engine.layer(), &["WHO=first"]);
     let update = "min_healthy_time = \"500ms\"\n auto_revert = true";
     // Rarely, so that the first version is done before the first look: one that comes sooner waits for a minute.
     let follows = "image_update {\n schedule = \"*/10 * * * * * *\"\n }";
@@ -131,20 +142,10 @@ fn moved_tag_that_does_not_become_healthy_is_taken_back() {
         (deployment["Status"] == "successful").then_some(())
     });
     registry.put("web", "1", &engine.layer(), &["WHO=bad"]);
-    let end = Instant::now() + PATIENCE;
-    let failed = loop {
-        let all = lone.agent.get("/v1/job/web/deployments");
-        let failed = all
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|it| it["Status"] == "failed");
-        if let Some(failed) = failed {
-            break failed.clone();
-        }
-        assert!(Instant::now() < end, "no version failed: {all:#}");
-        std::thread::yield_now();
-    };
+    let failed = patiently(&lone, "/v1/job/web/deployments", |all| {
+        let mut all = all.as_array().unwrap().iter();
+        all.find(|it| it["Status"] == "failed").cloned()
+    });
     let bad = failed["JobVersion"].as_u64().unwrap();
     assert!(bad > 0);
     // The version that was well is there again, as the next one.
