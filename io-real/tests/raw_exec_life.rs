@@ -246,6 +246,31 @@ fn killed_shim_is_replaced_with_same_limits() {
 }
 
 #[test]
+fn successor_killed_before_it_answers_is_replaced() {
+    let mut world = World::new("short-lived-successor");
+    let go = world.fifo("go");
+    (world.start(1, sh("read x < go; echo after; exit 2"))).unwrap();
+    let home = drover_io_real::shim::ShimHome::open(world.data.path()).unwrap();
+    let name = LaunchId(1).to_string();
+    let mut before = home.read_record(&name).unwrap().unwrap().shim;
+    for _ in 0..12 {
+        let shim = handle(before.pid);
+        rustix::process::pidfd_send_signal(&shim, rustix::process::Signal::KILL).unwrap();
+        // Its name is there shortly before its answer is.
+        let shim = || home.read_record(&name).unwrap().unwrap().shim;
+        world.until(|_| (0..1_000).any(|_| shim() != before));
+        before = shim();
+    }
+    world.assert_silence();
+    fs::write(go, "go\n").unwrap();
+    let code = world.exited().code;
+    assert!(code == Some(2) || code.is_none() && !kernel_keeps_exit_codes());
+    assert_eq!(world.stdout(), "after\n");
+    assert_eq!(world.destroy(1).unwrap().unwrap().code, code);
+    world.assert_gone(1);
+}
+
+#[test]
 fn task_is_not_swapped_out_beyond_its_limit_of_memory() {
     let mut world = World::new("swapless");
     let go = world.fifo("go");

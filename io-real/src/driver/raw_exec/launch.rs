@@ -339,15 +339,14 @@ impl LaunchDependencies {
         launch: LaunchId,
         live: &Live,
         logs: LogConfig,
-    ) -> io::Result<Live> {
+    ) -> Result<Live, StartError> {
         let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
         let names = LogNames::of(task);
         let logs = names.logs(log_dir.as_fd(), logs);
         let group = self.find_group(launch)?;
-        let taken = with_group(group.as_ref(), |cgroup| {
+        with_group(group.as_ref(), |cgroup| {
             self.home.takeover(live, &logs, &cgroup)
-        });
-        taken.map_err(io::Error::other)
+        })
     }
 
     fn find_group(&self, launch: LaunchId) -> io::Result<Option<Group>> {

@@ -21,10 +21,13 @@ use tokio::time::timeout;
 
 use super::{World, destroy};
 use crate::driver::shims;
-use crate::shim::{Live, Outcome};
+use crate::shim::{Live, Outcome, StartError};
 
 /// How often a shim is checked whose task has ended. It usually needs milliseconds for what is left to do.
 const CHECK: Duration = Duration::from_secs(10);
+
+/// How many successors in a row may be killed before they answer: a task of root could go on killing them for ever.
+const MOST_LOST_SUCCESSORS: u32 = 16;
 
 impl World {
     /// Waits for the end of a launch and tells it, once. A shim that is killed gets a successor,
@@ -43,6 +46,7 @@ impl World {
             result: ExitResult::unknown("its process is not watched any more"),
             is_reported_by_another: false,
         };
+        let mut lost_in_a_row = 0;
         loop {
             match self.outcome(&task, launch, &live).await {
                 Ok(Outcome::Exited(exit)) => {
@@ -51,9 +55,20 @@ impl World {
                 }
                 Ok(Outcome::ShimLost) => {
                     match self.clone().take_over(&task, launch, &live, logs).await {
-                        Ok(Some(replacement)) => live = replacement,
+                        Ok(Successor::Lives(successor)) => {
+                            (live, lost_in_a_row) = (successor, 0);
+                        }
+                        // What it left is looked at as if it had been the one that was lost.
+                        Ok(Successor::Lost) if lost_in_a_row < MOST_LOST_SUCCESSORS => {
+                            lost_in_a_row += 1;
+                        }
+                        Ok(Successor::Lost) => {
+                            let why = "its shim was killed, and so was each successor";
+                            end.result = ExitResult::unknown(why);
+                            return;
+                        }
                         // Whoever destroys it says how it ended.
-                        Ok(None) => {
+                        Ok(Successor::NotNeeded) => {
                             end.is_reported_by_another = true;
                             return;
                         }
@@ -97,29 +112,41 @@ impl World {
         }
     }
 
-    /// `None`: it is being destroyed, or was.
     async fn take_over(
         self: Arc<Self>,
         task: &TaskKey,
         launch: LaunchId,
         live: &Arc<Live>,
         logs: LogConfig,
-    ) -> io::Result<Option<Arc<Live>>> {
+    ) -> io::Result<Successor> {
         if !self.held.needs_replacement(launch) {
-            return Ok(None);
+            return Ok(Successor::NotNeeded);
         }
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
         let (task, live, world) = (task.clone(), live.clone(), self.clone());
         self.blocking(move || {
-            let replacement = world.dependencies.take_over(&task, launch, &live, logs)?;
-            match world.held.replace(launch, replacement) {
-                Ok(replacement) => Ok(Some(replacement)),
+            let successor = match world.dependencies.take_over(&task, launch, &live, logs) {
+                Ok(successor) => successor,
+                Err(StartError::Lost) => return Ok(Successor::Lost),
+                Err(error) => return Err(io::Error::other(error)),
+            };
+            match world.held.replace(launch, successor) {
+                Ok(successor) => Ok(Successor::Lives(successor)),
                 // Whoever destroyed the launch did not see this one.
-                Err(replacement) => destroy::end(&replacement).map(|_| None),
+                Err(successor) => destroy::end(&successor).map(|_| Successor::NotNeeded),
             }
         })
         .await
     }
+}
+
+/// What became of the shim that was to go on for one that was killed.
+enum Successor {
+    Lives(Arc<Live>),
+    /// It was killed before it answered.
+    Lost,
+    /// The launch is being destroyed, or was.
+    NotNeeded,
 }
 
 /// The end of a launch, told when this is dropped: also if the watch is given up or panics.
