@@ -1,7 +1,7 @@
 //! Who follows the agent's log: lines as they are written, from the level that a follower asked for.
 //!
 //! Nothing is made into text while nobody follows. A follower may ask for more than the agent writes to its
-//! standard error. One that reads too slowly misses lines and is told how many; the agent waits for nobody.
+//! standard error. One that reads too slowly misses lines and is notified how many; the agent waits for nobody.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_formatted_when_nobody_follows() {
+    async fn log_line_without_follower_is_not_formatted() {
         let log = AgentLog::default();
         let subscriber = tracing_subscriber::registry().with(log.layer());
         let _guard = tracing::subscriber::set_default(subscriber);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_follower_is_told_how_many_lines_it_missed() {
+    async fn slow_follower_is_notified_of_missed_lines() {
         let log = AgentLog::default();
         let subscriber = tracing_subscriber::registry().with(log.layer());
         let _guard = tracing::subscriber::set_default(subscriber);

@@ -174,8 +174,8 @@ impl Rig {
     }
 
     /// What a command has at hand, and what it says.
-    pub(crate) fn context(&self) -> (Context, Said, Said) {
-        let (out, err) = (Said::default(), Said::default());
+    pub(crate) fn context(&self) -> (Context, Captured, Captured) {
+        let (out, err) = (Captured::default(), Captured::default());
         let screen = Screen::plain(Box::new(out.clone()), Box::new(err.clone()));
         let cx = Context {
             client: self.client.clone(),
@@ -197,17 +197,17 @@ impl Drop for Rig {
     }
 }
 
-/// Output that a test looks at.
+/// Output that a test reads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 
-impl Said {
+impl Captured {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Said {
+impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())

@@ -116,7 +116,7 @@ fn has(text: &str, words: &str) {
 }
 
 #[test]
-fn nobody_gets_in_without_a_token() {
+fn request_without_valid_token_is_denied() {
     let setup = Setup::new();
     let file = setup.file("web.hcl", &job("web", "default"));
     for args in [
@@ -249,9 +249,9 @@ fn tokens_outlive_the_agent_and_secrets_are_written_nowhere() {
                 assert_eq!(files_with(&dir, form), <Vec<PathBuf>>::new());
             }
         }
-        let said = [&first_log, &second_log, &listed];
-        let mut said = said.into_iter().chain(&recorded);
-        assert!(!said.any(|text| text.contains(secret) || text.contains(&plain)));
+        let outputs = [&first_log, &second_log, &listed];
+        let mut outputs = outputs.into_iter().chain(&recorded);
+        assert!(!outputs.any(|text| text.contains(secret) || text.contains(&plain)));
     }
     has(&first_log, "is ready");
 }

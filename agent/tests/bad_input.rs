@@ -1,4 +1,4 @@
-//! Mistakes of people, programs and machines: each is told in words that help, and costs nothing
+//! Mistakes of people, programs and machines: each is reported in words that help, and costs nothing
 //! else. A job that ran before runs on.
 
 #![allow(
@@ -491,8 +491,8 @@ fn task_output_cannot_mislead_readers() {
             let query = format!("task={task}&type={stream}&plain={plain}");
             let (_, body) = get(&format!("/v1/client/fs/logs/{id}?{query}"));
             // In frames it would be base64.
-            let told = ["not for you", "bm90IGZvciB5b3"].map(|text| body.contains(text));
-            assert_eq!(told, [false, false], "{query}: {body}");
+            let leaked = ["not for you", "bm90IGZvciB5b3"].map(|text| body.contains(text));
+            assert_eq!(leaked, [false, false], "{query}: {body}");
         }
     }
     // The shim writes the line when it gets to it.

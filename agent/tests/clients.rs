@@ -1,5 +1,5 @@
 //! Sessions of the public clients of Nomad's API, unchanged: `clients/session.py` with python-nomad, and `clients/go`
-//! with Nomad's Go client. Where they are is said by variables: `DROVER_PYTHON_NOMAD` is a Python that has the
+//! with Nomad's Go client. Where they are is given by variables: `DROVER_PYTHON_NOMAD` is a Python that has the
 //! package, `DROVER_GO_SESSION` the Go program, built.
 
 #![allow(

@@ -66,8 +66,8 @@ fn node_runs_what_server_places_and_reports_it() {
     nomad.alloc("sleeper", "complete");
     // The status goes ahead, the rest of the story follows.
     nomad.wait("/v1/job/sleeper/allocations", |all| {
-        let told = events(all.get(0)?);
-        told.contains(&"Killed".to_owned()).then_some(())
+        let reported = events(all.get(0)?);
+        reported.contains(&"Killed".to_owned()).then_some(())
     });
 }
 
@@ -139,7 +139,7 @@ fn only_alloc(lone: &Lone) -> (String, String) {
 }
 
 /// The commands and the API say of each of them who placed it.
-fn are_told_apart(lone: &Lone, own: &str, theirs: &str) {
+fn are_distinguished(lone: &Lone, own: &str, theirs: &str) {
     let all = lone.agent.get("/v1/allocations");
     assert_eq!(lone.agent.get("/v1/allocations?pretty"), all);
     let lists = ["alloc status", "node status -self"]
@@ -179,7 +179,7 @@ fn job_of_agent_alone_goes_on_beside_those_of_servers_until_it_is_theirs() {
     nomad.node("ready");
     nomad.submit(&job("theirs", "service", "exec sleep 1000"));
     let theirs = nomad.alloc("theirs", "running")["ID"].clone();
-    are_told_apart(&lone, &id, theirs.as_str().unwrap());
+    are_distinguished(&lone, &id, theirs.as_str().unwrap());
     let jobs = lone.agent.get("/v1/jobs");
     assert_eq!(jobs.as_array().unwrap().len(), 1, "{jobs}");
     assert_eq!(lone.run(&["alloc", "logs", &id]).ok(), pid, "started anew");

@@ -81,8 +81,8 @@ fn run(beside: &Beside, node: &str) -> BTreeSet<String> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("job.hcl");
     fs::write(&file, text).unwrap();
-    let told = beside.nomad(&["job", "run", file.to_str().unwrap()]).ok();
-    let lines = told.lines().map(shapes::shape);
+    let answer = beside.nomad(&["job", "run", file.to_str().unwrap()]).ok();
+    let lines = answer.lines().map(shapes::shape);
     lines.filter(|it| !it.is_empty()).collect()
 }
 
@@ -141,9 +141,9 @@ fn runs_with_lines(beside: &Beside, node: &str, lines: usize) {
 /// What a drain tells, without times and names; what is watched may be told in another order.
 fn drain(beside: &Beside, node: &str) -> BTreeSet<String> {
     let id = beside.node(node);
-    let told = beside.nomad(&["node", "drain", "-enable", "-yes", "-deadline", "60s", &id]);
-    let told = told.ok();
-    let lines = told.lines().filter_map(|line| line.split_once("Z: "));
+    let answer = beside.nomad(&["node", "drain", "-enable", "-yes", "-deadline", "60s", &id]);
+    let answer = answer.ok();
+    let lines = answer.lines().filter_map(|line| line.split_once("Z: "));
     lines.map(|(_, line)| shapes::shape(line)).collect()
 }
 
@@ -240,8 +240,8 @@ fn canaries_and_health_decide_over_roll_outs(beside: &Beside) {
         pin(&mut bad, node);
         beside.submit(&bad);
         let failed = deployment(beside, failing, "failed");
-        let told = failed["StatusDescription"].as_str().unwrap();
-        assert!(told.contains("rolling back"), "{failed}");
+        let answer = failed["StatusDescription"].as_str().unwrap();
+        assert!(answer.contains("rolling back"), "{failed}");
         let canary = beside.alloc("web", node, "failed");
         assert_eq!(canary["DeploymentStatus"]["Canary"], true, "{canary}");
         assert_eq!(canary["DeploymentStatus"]["Healthy"], false, "{canary}");
@@ -277,7 +277,7 @@ fn last(alloc: &Value, kind: &str) -> i64 {
 }
 
 /// The one that has to go went as a whole before the other one began, and says for whom.
-fn made_room(beside: &Beside, node: &str, low: &str, high: &str) -> (Value, Vec<String>) {
+fn preempted(beside: &Beside, node: &str, low: &str, high: &str) -> (Value, Vec<String>) {
     let high = beside.alloc(high, node, "running");
     let gone = beside.alloc(low, node, "complete");
     assert_eq!(gone["DesiredStatus"], "evict", "{gone}");
@@ -320,7 +320,7 @@ fn important_job_gets_the_port_of_another(beside: &Beside) {
         beside.submit(&job);
         beside.alloc(name, OURS, "running");
     }
-    made_room(beside, OURS, "low", "high");
+    preempted(beside, OURS, "low", "high");
     for name in ["low", "high"] {
         beside.stop(name);
     }
@@ -345,7 +345,7 @@ fn system_job_preempts_on_both(beside: &Beside) {
     high["TaskGroups"][0]["Tasks"][0]["Resources"]["CPU"] = json!(cpu);
     beside.submit(&high);
     let [ours, theirs] =
-        BOTH.map(|node| made_room(beside, node, &format!("large-{node}"), "guard"));
+        BOTH.map(|node| preempted(beside, node, &format!("large-{node}"), "guard"));
     assert_eq!(ours, theirs);
     beside.stop("guard");
     for node in BOTH {

@@ -79,7 +79,7 @@ fn node_is_introduced_by_an_option_unless_there_is_the_variable() {
 }
 
 #[test]
-fn node_whose_introduction_is_worth_nothing_is_taken_by_servers_that_want_none() {
+fn invalid_introduction_token_is_ignored_by_servers_that_need_none() {
     let Some(nomad) = Nomad::start() else { return };
     let world = World::new();
     let _program = Program::of(agent(&world, &nomad).env(VARIABLE, WORTHLESS));

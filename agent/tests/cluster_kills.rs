@@ -110,8 +110,9 @@ impl Undisturbed {
             cluster.wait(&format!("/v1/service/{name}"), |all| {
                 let all = all.as_array().filter(|all| all.len() == copies)?;
                 let instance = |it: &Value| {
-                    let told = ["AllocID", "Address", "Port"].map(|name| it[name].clone());
-                    Some((it["ID"].as_str()?.to_owned(), told))
+                    let known_instance =
+                        ["AllocID", "Address", "Port"].map(|name| it[name].clone());
+                    Some((it["ID"].as_str()?.to_owned(), known_instance))
                 };
                 all.iter().map(instance).collect::<Option<Vec<_>>>()
             })

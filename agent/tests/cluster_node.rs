@@ -34,14 +34,14 @@ struct Setup {
 impl Setup {
     /// With more settings of the agent, and of its block `client`.
     fn new(more: &str, client: &str) -> Setup {
-        let (tell, registered) = mpsc::unbounded_channel();
+        let (sender, registered) = mpsc::unbounded_channel();
         let model = Model::start(move |method, body, address| {
             let Sent::Map(mut fields) = body else {
                 return does(method, "", address);
             };
             if method == "Node.Register" {
                 let node = fields.remove("Node").unwrap_or_default();
-                drop(tell.send(serde_json::to_value(node).unwrap()));
+                drop(sender.send(serde_json::to_value(node).unwrap()));
             }
             let region = match fields.remove("Region") {
                 Some(Sent::Text(region)) => region,
@@ -167,7 +167,7 @@ fn settings_of_the_machine_are_registered_in_place_of_what_is_found() {
 }
 
 #[test]
-fn no_program_runs_beside_a_task_where_the_configuration_says_so() {
+fn exec_session_with_remote_exec_disabled_is_refused() {
     let lone = Lone::configured("client {\n disable_remote_exec = true\n}\n");
     let sleeper = json!({ "Job": job("sleeper", "service", "exec sleep 1000") });
     assert_eq!(lone.agent.put("/v1/jobs", &sleeper).unwrap().0, 200);
@@ -196,12 +196,12 @@ fn node_says_that_it_is_a_client_and_which_servers_it_has() {
     let health = setup.lone.agent.get("/v1/agent/health");
     assert_eq!(health, json!({ "client": { "ok": true, "message": "ok" } }));
     assert_eq!(setup.ask("/v1/agent/schedulers").0, 400);
-    let told = |address: &str| {
+    let reported = |address: &str| {
         let path = format!("/v1/agent/servers?address={address}");
         setup.lone.agent.put(&path, &json!({})).unwrap()
     };
-    assert_eq!(told(&server).0, 200);
-    let (status, words) = told("203.0.113.7:4647");
+    assert_eq!(reported(&server).0, 200);
+    let (status, words) = reported("203.0.113.7:4647");
     assert_eq!(status, 501);
     assert!(words.contains("client { servers }"), "{words}");
 }
@@ -263,8 +263,8 @@ fn refused(method: &'static str, why: &'static str) {
     assert!(stats.contains("last_error"), "{stats}");
     agent.interrupt();
     let log = agent.end().err;
-    let told = log.lines().filter(|line| line.contains(why)).count();
-    assert_eq!(told, 1, "{log}");
+    let reported = log.lines().filter(|line| line.contains(why)).count();
+    assert_eq!(reported, 1, "{log}");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn node_that_was_purged_is_there_again_with_one_process() {
 }
 
 /// What people read at the server of one of the node's drivers, the oldest first.
-fn told_of(node: &Value, driver: &str) -> Vec<String> {
+fn driver_events(node: &Value, driver: &str) -> Vec<String> {
     let events = node["Events"].as_array().into_iter().flatten();
     let of_it =
         events.filter(|it| it["Subsystem"] == "Driver" && it["Details"]["driver"] == driver);
@@ -135,7 +135,7 @@ fn told_of(node: &Value, driver: &str) -> Vec<String> {
 }
 
 #[test]
-fn driver_that_fails_and_comes_back_is_told_at_servers_once_each() {
+fn failed_and_recovered_driver_is_reported_to_servers_once_each() {
     let Some(nomad) = Nomad::start() else { return };
     let dir = tempfile::tempdir().unwrap();
     let Some(plugins) = Plugins::of(&dir.path().join("plugins"), &[("child", "driver_plugin")])
@@ -150,15 +150,15 @@ fn driver_that_fails_and_comes_back_is_told_at_servers_once_each() {
     let path = format!("/v1/node/{}", nomad.node("ready")["ID"].as_str().unwrap());
     let healthy = |node: &Value| node["Drivers"]["example_exec"]["Healthy"] == true;
     let before = nomad.wait(&path, |node| {
-        healthy(node).then(|| told_of(node, "example_exec").len())
+        healthy(node).then(|| driver_events(node, "example_exec").len())
     });
     plugins.kill("child");
-    let told = nomad.wait(&path, |node| {
-        let told = told_of(node, "example_exec").split_off(before);
-        (healthy(node) && told.len() > 1).then_some(told)
+    let driver_reports = nomad.wait(&path, |node| {
+        let driver_reports = driver_events(node, "example_exec").split_off(before);
+        (healthy(node) && driver_reports.len() > 1).then_some(driver_reports)
     });
-    let [failed, back] = told.as_slice() else {
-        panic!("{told:?}");
+    let [failed, back] = driver_reports.as_slice() else {
+        panic!("{driver_reports:?}");
     };
     assert_ne!(failed, back);
     assert_eq!(back, "Healthy");

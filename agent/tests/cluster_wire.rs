@@ -218,7 +218,7 @@ async fn is_gone(program: &str) {
 }
 
 #[test]
-fn requests_that_make_no_sense_cost_nothing_but_themselves() {
+fn invalid_requests_fail_alone() {
     let setup = Setup::new("exec sleep 1000");
     let methods = [
         "Allocations.Stats",
@@ -335,9 +335,9 @@ fn allocation_too_large_to_be_sent_has_failed_and_keeps_no_other_from_running() 
         }
         "Node.UpdateAlloc" => {
             for report in items(&body, "Alloc") {
-                let said = ["ID", "ClientStatus", "ClientDescription"];
-                let said = said.map(|field| text_of(report, field).to_owned());
-                drop(reports.send(said));
+                let output = ["ID", "ClientStatus", "ClientDescription"];
+                let output = output.map(|field| text_of(report, field).to_owned());
+                drop(reports.send(output));
             }
             Does::empty()
         }
@@ -385,7 +385,7 @@ fn random_bytes_cost_nothing_but_their_stream() {
 }
 
 #[test]
-fn no_path_leads_out_of_allocation() {
+fn path_that_leads_out_of_allocation_is_refused() {
     let setup = Setup::new(
         "ln -s /etc local/out; ln -s /etc/passwd local/passwd; echo x > local/in; exec sleep 1000",
     );
@@ -523,22 +523,22 @@ fn program_has_terminal_of_size_that_client_says() {
             ..ExecInput::default()
         };
         // A heartbeat, the size, and what the program waits for.
-        for said in [ExecInput::default(), resize, typed("go\n")] {
-            stream.object(&said).await;
+        for output in [ExecInput::default(), resize, typed("go\n")] {
+            stream.object(&output).await;
         }
         let (sent, error) = all(&mut stream).await;
         assert_eq!(error, None);
         let sent = String::from_utf8(sent).unwrap();
-        let said = said(&sent);
-        assert!(said.contains("/dev/"), "{said:?}");
-        assert!(said.contains("31 77\r\n"), "{said:?}");
+        let output = output(&sent);
+        assert!(output.contains("/dev/"), "{output:?}");
+        assert!(output.contains("31 77\r\n"), "{output:?}");
         let end = r#"{"exited":true,"result":{"exit_code":7}}"#;
         assert!(sent.ends_with(end) && !sent.contains("stderr"), "{sent}");
     });
 }
 
 /// What was written to standard output, of messages one behind the other.
-fn said(messages: &str) -> String {
+fn output(messages: &str) -> String {
     let messages = serde_json::Deserializer::from_str(messages).into_iter::<serde_json::Value>();
     let data = messages.filter_map(|it| Some(it.unwrap()["stdout"]["data"].as_str()?.to_owned()));
     let bytes = data.flat_map(|data| STANDARD.decode(data).unwrap());

@@ -261,12 +261,15 @@ fn network_of_plugins_outlives_agent_and_is_taken_back() {
         calls[0].contains(r#""mtu":1400"#) && !calls[0].contains("runtimeConfig"),
         "{calls:?}"
     );
-    let told = [
+    let reported = [
         r#""hostPort":18095"#,
         r#""containerPort":8080"#,
         r#""prevResult":{"#,
     ];
-    assert!(told.iter().all(|told| calls[1].contains(told)), "{calls:?}");
+    assert!(
+        reported.iter().all(|reported| calls[1].contains(reported)),
+        "{calls:?}"
+    );
     // Killed and started anew, twice, each time when it asked both plugins.
     for restarts in 1..=2 {
         world = world.next_agent_after(|| assert!(fetch().starts_with("I am")));
@@ -311,7 +314,7 @@ fn network_that_was_half_made_when_agent_died_is_taken_back_first() {
 }
 
 #[test]
-fn network_that_cannot_be_made_is_told_and_leaves_nothing() {
+fn failed_cni_network_is_reported_and_leaves_nothing() {
     let Some(world) = World::new() else { return };
     fs::write(world.file("full"), "").unwrap();
     world.run("mine");
@@ -331,8 +334,8 @@ fn job_is_placed_only_where_its_network_is_described() {
     world.run("other");
     world.lone.agent.wait_for(evals, |all| {
         let text = all.to_string();
-        let told = text.contains("missing network mode") && text.contains("cni/other");
-        told.then_some(())
+        let reported = text.contains("missing network mode") && text.contains("cni/other");
+        reported.then_some(())
     });
     let nodes = world.lone.agent.get("/v1/nodes");
     let node = format!("/v1/node/{}", nodes[0]["ID"].as_str().unwrap());

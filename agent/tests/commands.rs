@@ -532,15 +532,15 @@ fn copy_says_what_it_leaves_out() {
         let made = Command::new("mkfifo").arg(dir.join("pipe")).status();
         assert!(made.unwrap().success());
     };
-    let is_told = |told: &Ended, from: &str| {
-        assert_eq!((told.code, &*told.out), (0, ""), "{told:?}");
+    let is_reported = |outcome: &Ended, from: &str| {
+        assert_eq!((outcome.code, &*outcome.out), (0, ""), "{outcome:?}");
         let lines = [
             "Left out 3:".to_owned(),
             format!("{from}/link\": a symbolic link"),
             format!("{from}/pipe\": neither a plain file nor a directory"),
             "its name is not plain text".to_owned(),
         ];
-        has(&told.err, &lines.each_ref().map(String::as_str));
+        has(&outcome.err, &lines.each_ref().map(String::as_str));
     };
 
     let here = lone.world.path("tree");
@@ -552,7 +552,7 @@ fn copy_says_what_it_leaves_out() {
     let copied = lone.run(&["alloc", "cp", &from, &there]);
     assert_eq!((copied.code, &*copied.err), (0, ""), "{copied:?}");
     odd(&here);
-    is_told(&lone.run(&["alloc", "cp", &from, &there]), &from);
+    is_reported(&lone.run(&["alloc", "cp", &from, &there]), &from);
 
     let data = lone
         .world
@@ -565,7 +565,7 @@ fn copy_says_what_it_leaves_out() {
     let back = lone.world.path("back");
     let to = back.to_string_lossy().into_owned();
     let copied = lone.run(&["alloc", "cp", &there, &to]);
-    is_told(&copied, "alloc/data/tree");
+    is_reported(&copied, "alloc/data/tree");
     assert_eq!(std::fs::read(back.join("below/other")).unwrap(), b"more");
     assert_eq!(std::fs::read_dir(&back).unwrap().count(), 2);
 }

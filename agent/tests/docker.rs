@@ -37,20 +37,20 @@ fn container_outlives_agent_and_leaves_nothing() {
     let found = alloc(&lone, "web", |task| task["State"] == "running");
     let id = found["ID"].as_str().unwrap();
     let script = "cat /local/text; id -u";
-    let look = |lone: &Lone| loop {
+    let run_inside = |lone: &Lone| loop {
         let ended = lone.run(&["alloc", "exec", id, "/bin/sh", "-c", script]);
         // An agent that just started asks the engine for its containers first.
         if !ended.err.contains("Task not recovered yet") {
             return ended.ok();
         }
     };
-    assert_eq!(look(&lone), "in /alloc\n0");
+    assert_eq!(run_inside(&lone), "in /alloc\n0");
     let container = engine.containers();
     let agent = lone.agent.pid().to_string();
     assert_eq!(children(&agent), [""; 0], "processes beside a container");
     lone = lone.next_agent();
     alloc(&lone, "web", |task| task["State"] == "running");
-    assert_eq!(look(&lone), "in /alloc\n0");
+    assert_eq!(run_inside(&lone), "in /alloc\n0");
     assert_eq!(engine.containers(), container);
     assert_eq!(
         alloc(&lone, "web", |_| true)["TaskStates"]["t"]["Restarts"],
@@ -69,7 +69,7 @@ fn container_outlives_agent_and_leaves_nothing() {
 }
 
 #[test]
-fn job_that_asks_for_too_much_is_told_why() {
+fn job_that_asks_for_too_much_is_refused_with_reason() {
     let Some((lone, engine)) = agent("") else {
         return;
     };
@@ -127,8 +127,8 @@ fn job_that_asks_for_too_much_is_told_why() {
             let ended = lone.run(&["job", command, file.to_str().unwrap()]);
             assert_ne!(ended.code, 0, "{name}: {command}: {ended:?}");
             let words = [expected, "group[\"g\"].task[\"t\"].config: "];
-            let told = words.iter().all(|it| ended.err.contains(it));
-            assert!(told, "{name}: {command}: {ended:?}");
+            let reported = words.iter().all(|it| ended.err.contains(it));
+            assert!(reported, "{name}: {command}: {ended:?}");
         }
     }
     assert_eq!(lone.agent.get("/v1/jobs").as_array().unwrap().len(), 0);
@@ -316,18 +316,19 @@ fn container_is_in_network_of_its_group_and_leaves_nothing() {
 }
 
 #[test]
-fn container_that_wants_names_of_its_own_in_network_of_its_group_is_told_why() {
+fn container_with_own_names_in_group_network_is_refused_with_reason() {
     let Some(()) = leave_network() else { return };
     let Some((lone, _engine)) = agent("") else {
         return;
     };
     let job = group_behind_bridge().replace("ports   =", "hostname = \"x\"\n ports =");
     let file = lone.world.file("web.hcl", &job);
-    let told = lone.run(&["job", "run", "-detach", file.to_str().unwrap()]);
-    assert_eq!(told.code, 1, "{told:?}");
-    let said = told.err.as_str();
-    let why = said.contains("hostname: the group has a network") && said.contains("leave it out");
-    assert!(why, "{told:?}");
+    let reported = lone.run(&["job", "run", "-detach", file.to_str().unwrap()]);
+    assert_eq!(reported.code, 1, "{reported:?}");
+    let stderr = reported.err.as_str();
+    let why =
+        stderr.contains("hostname: the group has a network") && stderr.contains("leave it out");
+    assert!(why, "{reported:?}");
 }
 
 #[test]
@@ -403,7 +404,7 @@ fn only(lone: &Lone, path: &str) -> Value {
 
 /// What is told of such a job's container.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct DriverNetwork {
     address: String,
     /// Whether others are to use it.
     is_for_others: Value,
@@ -412,7 +413,7 @@ struct Told {
 }
 
 /// Says that the port of such a job leads to its container, whose address is told.
-fn leads_there(lone: &Lone, engine: &Engine, network: &str) -> Told {
+fn leads_there(lone: &Lone, engine: &Engine, network: &str) -> DriverNetwork {
     let found = alloc(lone, "web", |task| task["State"] == "running");
     let id = found["ID"].as_str().unwrap();
     let whole = lone.agent.get(&format!("/v1/allocation/{id}"));
@@ -428,24 +429,24 @@ fn leads_there(lone: &Lone, engine: &Engine, network: &str) -> Told {
     let address = of_network("IPAddress");
     assert_eq!(fetch(&format!("{address}:8080")), "published\n");
     let path = format!("/v1/allocation/{id}");
-    let told = lone.agent.wait_for(&path, |whole| {
-        let told = &whole["TaskStates"]["t"]["DriverNetwork"];
-        (!told.is_null()).then(|| told.clone())
+    let reported = lone.agent.wait_for(&path, |whole| {
+        let reported = &whole["TaskStates"]["t"]["DriverNetwork"];
+        (!reported.is_null()).then(|| reported.clone())
     });
-    assert_eq!(told["IP"], address);
-    assert_eq!(told["PortMap"]["http"], 8080);
+    assert_eq!(reported["IP"], address);
+    assert_eq!(reported["PortMap"]["http"], 8080);
     let service = only(lone, "/v1/service/web");
     let at = (&service["Address"], &service["Port"]);
     assert_eq!(at, (&address.as_str().into(), &8080.into()));
-    Told {
+    DriverNetwork {
         address,
-        is_for_others: told["AutoAdvertise"].clone(),
+        is_for_others: reported["AutoAdvertise"].clone(),
         names: of_network("Aliases"),
     }
 }
 
 /// Runs such a job, and says that this is so with the next agent, too.
-fn run_published(mut lone: Lone, engine: &Engine, more: &str, network: &str) -> Told {
+fn run_published(mut lone: Lone, engine: &Engine, more: &str, network: &str) -> DriverNetwork {
     let file = lone.world.file("web.hcl", &published(more));
     lone.run(&["job", "run", "-detach", file.to_str().unwrap()])
         .ok();
@@ -469,13 +470,13 @@ fn publishing_agent() -> Option<(Lone, Engine)> {
 }
 
 #[test]
-fn port_of_a_container_leads_there_from_the_host_and_its_address_is_told() {
+fn container_port_is_reachable_from_host_and_its_address_reported() {
     let Some((lone, engine)) = publishing_agent() else {
         return;
     };
-    let told = run_published(lone, &engine, "", "bridge");
+    let reported = run_published(lone, &engine, "", "bridge");
     // Nobody reaches that from another machine.
-    assert_eq!(told.is_for_others, false);
+    assert_eq!(reported.is_for_others, false);
 }
 
 #[test]
@@ -486,10 +487,10 @@ fn container_in_a_network_of_the_engine_has_the_address_and_the_names_it_asks_fo
     engine.says(&["network", "create", "--subnet", "10.77.0.0/24", "lone"]);
     let more =
         "network_mode = \"lone\"\n network_aliases = [\"db\"]\n ipv4_address = \"10.77.0.9\"";
-    let told = run_published(lone, &engine, more, "lone");
-    assert_eq!(told.address, "10.77.0.9");
-    assert_eq!(told.is_for_others, true);
-    assert!(told.names.contains("db"), "{told:?}");
+    let reported = run_published(lone, &engine, more, "lone");
+    assert_eq!(reported.address, "10.77.0.9");
+    assert_eq!(reported.is_for_others, true);
+    assert!(reported.names.contains("db"), "{reported:?}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn has(engine: &Engine, image: &str) -> bool {
 /// What `system audit` says of images, with these words.
 fn audit_images(addr: &str, words: &[&str]) -> Vec<Value> {
     let mut all = audit_of("image", addr, words);
-    for _ in 1..PATIENCE {
+    for _ in 1..ATTEMPTS {
         if !all.is_empty() {
             break;
         }
@@ -67,7 +67,7 @@ fn audit_images(addr: &str, words: &[&str]) -> Vec<Value> {
 }
 
 /// How often an engine is asked that has too much to do to answer in time.
-const PATIENCE: usize = 5;
+const ATTEMPTS: usize = 5;
 
 /// What `system audit` says of containers, with these words, of an engine that answers.
 fn audit(addr: &str, words: &[&str]) -> Vec<Value> {
@@ -75,7 +75,7 @@ fn audit(addr: &str, words: &[&str]) -> Vec<Value> {
         it["Owner"] == "unknown" && it["Name"].as_str().unwrap().starts_with("engine ")
     };
     let mut all = audit_once(addr, words);
-    for _ in 1..PATIENCE {
+    for _ in 1..ATTEMPTS {
         if !all.iter().any(is_away) {
             break;
         }
@@ -139,8 +139,8 @@ fn audit_shows_containers_and_removes_none_that_is_not_proved() {
         assert_eq!(of("copied")["Owner"], "unknown");
         assert_eq!(of("claimed")["Owner"], "leaked");
         for name in ["copied", "claimed"] {
-            let told = format!("{}{}", of(name)["Remark"], of(name)["Error"]);
-            assert!(told.contains(&format!("rm -f -v {name}")), "{told}");
+            let reported = format!("{}{}", of(name)["Remark"], of(name)["Error"]);
+            assert!(reported.contains(&format!("rm -f -v {name}")), "{reported}");
         }
     }
     assert_eq!(engine.containers().len(), 3, "none was removed");
@@ -268,7 +268,7 @@ fn data_directory_is_destroyed_with_its_containers() {
 }
 
 #[test]
-fn engine_that_is_away_is_told_of_in_one_line() {
+fn unreachable_engine_is_reported_in_one_line() {
     let Some((lone, mut engine)) = agent("") else {
         return;
     };

@@ -30,7 +30,7 @@ fn who(image: &str, more: &str) -> String {
 }
 
 /// What the task of a job says, once it runs.
-fn said(lone: &Lone, job: &str) -> String {
+fn output_of(lone: &Lone, job: &str) -> String {
     let found = alloc(lone, job, |task| task["State"] == "running");
     let id = found["ID"].as_str().unwrap();
     until(|| Some(lone.run(&["alloc", "logs", id]).ok()).filter(|it| !it.is_empty()))
@@ -44,7 +44,7 @@ fn refused(lone: &Lone, job: &str) -> String {
 }
 
 #[test]
-fn tasks_of_one_image_share_download_and_hear_how_it_goes() {
+fn tasks_of_one_image_share_download_and_its_progress() {
     let registry = Registry::start();
     let Some((lone, engine)) = agent("") else {
         return;
@@ -55,11 +55,13 @@ fn tasks_of_one_image_share_download_and_hear_how_it_goes() {
     let task = who(&registry.image("shared:1"), "");
     run_all(&lone, "shared", &[("a", &task), ("b", &task)]);
     // What is told while it goes on says how far it is.
-    let hears = |task: &Value| {
+    let has_progress = |task: &Value| {
         let events = task["Events"].to_string();
         events.contains("Downloading image") && events.contains("of 1 layers")
     };
-    alloc_of(&lone, "shared", |all| hears(&all["a"]) && hears(&all["b"]));
+    alloc_of(&lone, "shared", |all| {
+        has_progress(&all["a"]) && has_progress(&all["b"])
+    });
     registry.does(Does::Serve);
     let runs = |task: &Value| task["State"] == "running";
     alloc_of(&lone, "shared", |all| runs(&all["a"]) && runs(&all["b"]));
@@ -101,7 +103,7 @@ fn password_is_that_of_the_task_or_of_the_agents_file() {
         "task",
         &who(&registry.image("task:1"), &auth("s3cret")),
     );
-    assert_eq!(said(&lone, "task"), "me");
+    assert_eq!(output_of(&lone, "task"), "me");
     // The file is read whenever an image is fetched.
     let own = other
         .replace("127.0.0.2:1", &registry.addr())
@@ -109,7 +111,7 @@ fn password_is_that_of_the_task_or_of_the_agents_file() {
         .replace("\"y\"", "\"s3cret\"");
     std::fs::write(&file, own).unwrap();
     run(&lone, "file", &who(&registry.image("file:1"), ""));
-    assert_eq!(said(&lone, "file"), "me");
+    assert_eq!(output_of(&lone, "file"), "me");
 }
 
 #[test]
@@ -132,7 +134,7 @@ fn password_is_that_of_the_agents_helper() {
     };
     registry.put("web", "1", &engine.layer(), &["WHO=me"]);
     run(&lone, "web", &who(&registry.image("web:1"), ""));
-    assert_eq!(said(&lone, "web"), "me");
+    assert_eq!(output_of(&lone, "web"), "me");
 }
 
 #[test]
@@ -144,13 +146,17 @@ fn tag_that_moved_is_followed_by_force_pull_alone() {
     let image = registry.image("web:1");
     registry.put("web", "1", &engine.layer(), &["WHO=first"]);
     run(&lone, "before", &who(&image, ""));
-    assert_eq!(said(&lone, "before"), "first");
+    assert_eq!(output_of(&lone, "before"), "first");
     registry.put("web", "1", &engine.layer(), &["WHO=second"]);
     run(&lone, "usual", &who(&image, ""));
-    assert_eq!(said(&lone, "usual"), "first");
+    assert_eq!(output_of(&lone, "usual"), "first");
     run(&lone, "forced", &who(&image, "force_pull = true"));
-    assert_eq!(said(&lone, "forced"), "second");
-    assert_eq!(said(&lone, "before"), "first", "what runs has what it had");
+    assert_eq!(output_of(&lone, "forced"), "second");
+    assert_eq!(
+        output_of(&lone, "before"),
+        "first",
+        "what runs has what it had"
+    );
 }
 
 #[test]
@@ -190,5 +196,5 @@ fn bad_registry_costs_a_task_that_says_why() {
     // It is none the worse for that.
     registry.put("good", "1", &engine.layer(), &["WHO=good"]);
     run(&lone, "good", &who(&registry.image("good:1"), ""));
-    assert_eq!(said(&lone, "good"), "good");
+    assert_eq!(output_of(&lone, "good"), "good");
 }

@@ -19,7 +19,7 @@ const VERDICTS: [&str; 7] = [
     "refused",
     "harmless",
     "bounded",
-    "told",
+    "reported",
     "not offered",
     "operator's leave",
     "OPEN",

@@ -29,10 +29,10 @@ fn every_example_is_valid() {
     assert!(all.len() > 10, "{all:?}");
     for file in all {
         let file = file.to_str().unwrap();
-        let said = lone.run(&["job", "validate", file]).ok();
+        let output = lone.run(&["job", "validate", file]).ok();
         assert!(
-            said.ends_with("Job validation successful"),
-            "{file}: {said}"
+            output.ends_with("Job validation successful"),
+            "{file}: {output}"
         );
     }
 }
@@ -47,10 +47,10 @@ fn example_of_compose_is_imported_as_a_job() {
         fs::remove_file(&job).unwrap();
         let (file, job) = (file.to_str().unwrap(), job.to_str().unwrap());
         lone.run(&["job", "import", file, "-o", job]).ok();
-        let said = lone.run(&["job", "validate", job]).ok();
+        let output = lone.run(&["job", "validate", job]).ok();
         assert!(
-            said.ends_with("Job validation successful"),
-            "{file}: {said}"
+            output.ends_with("Job validation successful"),
+            "{file}: {output}"
         );
     }
 }

@@ -163,7 +163,7 @@ fn agent_without_directory_of_volume_does_not_start() {
 }
 
 #[test]
-fn volume_that_jobs_could_make_a_link_of_is_told() {
+fn volume_path_replaceable_by_jobs_is_reported() {
     let world = World::new();
     let outer = world.path("volume");
     let inner = outer.join("inner");
@@ -272,7 +272,7 @@ fn mistake_in_file_of_volume_has_a_place() {
 }
 
 #[test]
-fn destroy_leaves_volumes_unless_it_is_told() {
+fn destroy_without_volumes_option_keeps_volumes() {
     let world = World::new();
     let addr = free_addr();
     let agent = agent(&world, "", &addr);

@@ -21,7 +21,7 @@ use serde_json::Value;
 use support::{Lone, TIMEOUT, until};
 
 /// How long a version may take: after a look that fails, the next one comes a minute later.
-const PATIENCE: Duration = TIMEOUT.saturating_mul(3);
+const LONG_TIMEOUT: Duration = TIMEOUT.saturating_mul(3);
 
 /// Registers a job whose task says which image it has, and stays. Nobody waits for its health, which would be a reason
 /// to look later.
@@ -77,7 +77,7 @@ fn begin() -> Option<(Registry, Lone, Engine)> {
 
 /// What is found in an answer of the agent, once it is there.
 fn patiently<T>(lone: &Lone, path: &str, find: impl Fn(&Value) -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + LONG_TIMEOUT;
     loop {
         let answer = lone.agent.get(path);
         if let Some(found) = find(&answer) {
@@ -92,7 +92,7 @@ fn patiently<T>(lone: &Lone, path: &str, find: impl Fn(&Value) -> Option<T>) -> 
 }
 
 /// What the running allocation of the job says, once it is of this version.
-fn said(lone: &Lone, version: u64) -> String {
+fn output_of(lone: &Lone, version: u64) -> String {
     let runs =
         |it: &&Value| it["JobVersion"] == version && it["TaskStates"]["t"]["State"] == "running";
     let id = patiently(lone, "/v1/job/web/allocations", |all| {
@@ -109,11 +109,11 @@ fn moved_tag_becomes_a_version_that_runs_what_it_means() {
     };
     let image = registry.image("web:1");
     run(&lone, &image, "");
-    assert_eq!(said(&lone, 0), "first");
+    assert_eq!(output_of(&lone, 0), "first");
     registry.put("web", "1", &engine.layer(), &["WHO=second"]);
     // What runs stays for this.
     run(&lone, &image, FOLLOWS);
-    assert_eq!(said(&lone, 2), "second");
+    assert_eq!(output_of(&lone, 2), "second");
     let job = lone.agent.get("/v1/job/web");
     let task = &job["TaskGroups"][0]["Tasks"][0];
     let digest = task["ImageDigest"].as_str().unwrap();
@@ -124,7 +124,7 @@ fn moved_tag_becomes_a_version_that_runs_what_it_means() {
     // Its file changes nothing.
     run(&lone, &image, FOLLOWS);
     assert_eq!(lone.agent.get("/v1/job/web")["Version"], 2);
-    assert_eq!(said(&lone, 2), "second");
+    assert_eq!(output_of(&lone, 2), "second");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn moved_tag_that_does_not_become_healthy_is_taken_back() {
     // Rarely, so that the first version is done before the first look: one that comes sooner waits for a minute.
     let follows = "image_update {\n schedule = \"*/10 * * * * * *\"\n }";
     run_updated(&lone, &image, update, follows);
-    assert_eq!(said(&lone, 0), "first");
+    assert_eq!(output_of(&lone, 0), "first");
     lone.agent.wait_for("/v1/job/web/deployment", |deployment| {
         (deployment["Status"] == "successful").then_some(())
     });
@@ -149,5 +149,5 @@ fn moved_tag_that_does_not_become_healthy_is_taken_back() {
     let bad = failed["JobVersion"].as_u64().unwrap();
     assert!(bad > 0);
     // The version that was well is there again, as the next one.
-    assert_eq!(said(&lone, bad + 1), "first");
+    assert_eq!(output_of(&lone, bad + 1), "first");
 }

@@ -52,8 +52,8 @@ fn submit(lone: &Lone, driver: &str, name: &str, task: &str) -> Ended {
 #[track_caller]
 fn is_refused(lone: &Lone, driver: &str, name: &str, task: &str, expected: &str) {
     let ended = submit(lone, driver, name, task);
-    let told = ended.code != 0 && ended.err.contains(expected) && ended.err.contains("400");
-    assert!(told, "{name}: {ended:?}");
+    let explained = ended.code != 0 && ended.err.contains(expected) && ended.err.contains("400");
+    assert!(explained, "{name}: {ended:?}");
     assert!(ended.err.contains("group[\"g\"].task[\"t\"]."), "{ended:?}");
     let jobs = lone.agent.get("/v1/jobs");
     assert_eq!(jobs.as_array().unwrap().len(), 0, "{jobs}");
@@ -79,23 +79,27 @@ fn isolated_task_outlives_agent_and_leaves_nothing() {
     );
     let found = alloc(&lone, "web", |task| task["State"] == "running");
     let id = found["ID"].as_str().unwrap();
-    let look = ["alloc", "exec", id, "/bin/sh", "-c"];
-    let look = |lone: &Lone, script: &str| lone.run(&[&look[..], &[script]].concat()).ok();
+    let run_inside = ["alloc", "exec", id, "/bin/sh", "-c"];
+    let run_inside =
+        |lone: &Lone, script: &str| lone.run(&[&run_inside[..], &[script]].concat()).ok();
     assert_eq!(
-        look(&lone, "cat /alloc/data/where; echo; id -un"),
+        run_inside(&lone, "cat /alloc/data/where; echo; id -un"),
         "in /alloc\nnobody"
     );
     let launches = lone.world.launches_of_tasks(1);
     lone = lone.next_agent();
     alloc(&lone, "web", |task| task["State"] == "running");
-    assert_eq!(look(&lone, "ls -d /proc/1 /proc/2"), "/proc/1\n/proc/2");
+    assert_eq!(
+        run_inside(&lone, "ls -d /proc/1 /proc/2"),
+        "/proc/1\n/proc/2"
+    );
     lone.run(&["job", "stop", "-detach", "web"]).ok();
     alloc(&lone, "web", |task| task["State"] == "dead");
     lone.world.is_left_clean(&launches);
 }
 
 #[test]
-fn job_that_asks_for_too_much_is_told_why() {
+fn job_that_asks_for_too_much_is_refused_with_reason() {
     let Some(lone) = agent() else { return };
     let command = "command = \"/bin/true\"";
     for (name, task, expected) in [
@@ -145,21 +149,21 @@ fn task_sees_the_parts_of_the_host_that_its_agent_names() {
     let config = "config {\n command = \"/usr/bin/ls\"\n args = [\"/\", \"/tools\"]\n }";
     run(&lone, "looks", config);
     let done = alloc(&lone, "looks", |task| task["State"] == "dead");
-    let said = lone
+    let output = lone
         .run(&["alloc", "logs", done["ID"].as_str().unwrap()])
         .ok();
-    let seen: Vec<&str> = said.split_whitespace().collect();
+    let seen: Vec<&str> = output.split_whitespace().collect();
     for place in ["tools", "usr", "hammer"] {
-        assert!(seen.contains(&place), "{said}");
+        assert!(seen.contains(&place), "{output}");
     }
     for place in ["bin", "sbin", "home", "root", "var"] {
-        assert!(!seen.contains(&place), "{said}");
+        assert!(!seen.contains(&place), "{output}");
     }
     lone.purge("looks");
 }
 
 #[test]
-fn no_task_of_raw_exec_runs_as_user_or_with_group_that_its_block_denies() {
+fn raw_exec_task_of_denied_user_or_group_is_refused() {
     let me = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     for (setting, id) in [("denied_host_uids", me), ("denied_host_gids", group)] {

@@ -294,7 +294,7 @@ fn keeps_a_processor_for_itself(lone: &Lone, driver: &str) {
 }
 
 #[test]
-fn all_that_is_kept_apart_works_in_one_world_and_leaves_nothing() {
+fn all_isolation_features_work_together_and_leave_nothing() {
     let _alone = alone();
     let Some((lone, engine)) = begin() else {
         return;
@@ -385,9 +385,9 @@ fn each_of_them_runs_from_up_and_leaves_nothing() {
 
     let (world, config) = begin();
     let job = file_of(&world, "hungry", HUNGRY);
-    let said = up(&world, &config, &job).end().with(1);
-    assert!(said.contains("OOM Killed"), "{said}");
-    assert!(said.contains("16 MiB"), "{said}");
+    let output = up(&world, &config, &job).end().with(1);
+    assert!(output.contains("OOM Killed"), "{output}");
+    assert!(output.contains("16 MiB"), "{output}");
     assert_eq!(world.launches(), [""; 0]);
 
     let (world, config) = begin();

@@ -144,10 +144,10 @@ fn job_move_transfers_disk_of_previous_alloc() {
     let words = words.join("alloc/data/words");
     written(&words);
     one.put("/v1/jobs", &job("echo second > others")).unwrap();
-    let heir = one.wait_for("/v1/job/db/allocations", |allocs| {
+    let replacement = one.wait_for("/v1/job/db/allocations", |allocs| {
         let mut allocs = allocs.as_array()?.iter();
-        let heir = allocs.find(|alloc| id(alloc) != id(&before))?;
-        Some(id(heir))
+        let replacement = allocs.find(|alloc| id(alloc) != id(&before))?;
+        Some(id(replacement))
     });
     // Another node would only wait for the second.
     let (status, why) = one.put("/v1/job/db/handover", &json!({})).unwrap();
@@ -155,7 +155,7 @@ fn job_move_transfers_disk_of_previous_alloc() {
     one.delete("/v1/job/db").unwrap();
     fs::write(words.with_file_name("end"), "").unwrap();
     stop(&one);
-    let moved = world.path("one/alloc").join(heir).join("t/local");
+    let moved = world.path("one/alloc").join(replacement).join("t/local");
     fs::create_dir_all(&moved).unwrap();
     fs::write(moved.join("own"), "moved\n").unwrap();
     let (status, handover) = one.put("/v1/job/db/handover", &json!({})).unwrap();

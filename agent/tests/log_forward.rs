@@ -232,7 +232,7 @@ fn restarted_agent_goes_on_and_loses_no_line() {
 }
 
 #[test]
-fn what_was_rotated_away_is_told() {
+fn rotated_log_lines_are_reported_as_lost() {
     let server = Server::new();
     server.does("/", Does::Refuses(503));
     let lone = Lone::configured(&http("loki", "loki", &server, "/", ""));

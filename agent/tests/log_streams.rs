@@ -46,11 +46,11 @@ fn silent_output_has_heartbeats_while_the_other_is_written() {
         lone.agent.addr
     );
     stream.write_all(asked.as_bytes()).unwrap();
-    let mut heard = String::new();
-    while !heard.contains("{}") {
+    let mut received = String::new();
+    while !received.contains("{}") {
         let mut bytes = [0; 1024];
         let count = stream.read(&mut bytes).expect("a heartbeat");
-        assert!(count > 0, "it ended: {heard}");
-        heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        assert!(count > 0, "it ended: {received}");
+        received.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
 }

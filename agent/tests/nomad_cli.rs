@@ -86,7 +86,7 @@ fn nomads_command_line_works_with_this_agent() {
     };
     let against_nomad = std::env::var("DROVER_CLI_SESSION").is_ok_and(|it| it == "nomad");
     let waiting = Mutex::new(sessions());
-    let told = Mutex::new((0, 0, 0, Vec::new()));
+    let requests = Mutex::new((0, 0, 0, Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -100,20 +100,20 @@ fn nomads_command_line_works_with_this_agent() {
                     let otherwise = of(|it| matches!(it, Outcome::Otherwise));
                     let all = outcomes.len();
                     eprintln!("{name}: {passed} of {all} steps, {otherwise} otherwise on purpose");
-                    let mut told = told.lock().unwrap();
-                    told.0 += passed;
-                    told.1 += otherwise;
-                    told.2 += all;
+                    let mut requests = requests.lock().unwrap();
+                    requests.0 += passed;
+                    requests.1 += otherwise;
+                    requests.2 += all;
                     for outcome in outcomes {
                         if let Outcome::Failed(why) = outcome {
-                            told.3.push(format!("{name}.session:{why}"));
+                            requests.3.push(format!("{name}.session:{why}"));
                         }
                     }
                 }
             });
         }
     });
-    let (passed, otherwise, all, failures) = told.into_inner().unwrap();
+    let (passed, otherwise, all, failures) = requests.into_inner().unwrap();
     eprintln!("in all: {passed} of {all} steps, {otherwise} otherwise on purpose");
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

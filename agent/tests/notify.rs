@@ -1,4 +1,4 @@
-//! Operators are told what happens: by requests to a web server of theirs, and by a program.
+//! Operators are notified of what happens: by requests to a web server of theirs, and by a program.
 
 #![allow(
     clippy::unwrap_used,
@@ -93,7 +93,7 @@ fn wait_for_metric(lone: &Lone, name: &str, target: &str, wanted: u64) {
 }
 
 #[test]
-fn failed_task_is_told_without_secrets() {
+fn failed_task_is_notified_without_secrets() {
     let server = Server::new();
     server.gives("/all", b"");
     server.gives("/web", b"");
@@ -106,21 +106,21 @@ fn failed_task_is_told_without_secrets() {
     );
     let lone = Lone::configured(&format!("{all}{web}"));
     run(&lone, &shell("other", "batch", "echo $TOKEN; exit 3"));
-    let told = message(&server, "/all", is("failed", "other"));
-    assert_eq!(told["exit_code"], 3);
-    assert_eq!(told["reason"], "exit code 3; Policy allows no restarts");
+    let notice = message(&server, "/all", is("failed", "other"));
+    assert_eq!(notice["exit_code"], 3);
+    assert_eq!(notice["reason"], "exit code 3; Policy allows no restarts");
     for (field, value) in [("namespace", "default"), ("group", "g"), ("task", "t")] {
-        assert_eq!(told[field], value, "{told:#}");
+        assert_eq!(notice[field], value, "{notice:#}");
     }
-    assert_eq!(told["allocation_name"], "other.g[0]");
+    assert_eq!(notice["allocation_name"], "other.g[0]");
     message(&server, "/all", is("job_dead", "other"));
     // What the driver says quotes the variable.
     let mut broken = shell("web-1", "batch", "");
     broken["TaskGroups"][0]["Tasks"][0]["Config"] = json!({ "command": "/none/${TOKEN}" });
     run(&lone, &broken);
-    let told = message(&server, "/web", is("failed", "web-1"));
+    let notice = message(&server, "/web", is("failed", "web-1"));
     assert!(
-        told["reason"]
+        notice["reason"]
             .as_str()
             .unwrap()
             .contains("its driver could not start it")
@@ -144,7 +144,7 @@ fn failed_task_is_told_without_secrets() {
 }
 
 #[test]
-fn memory_kill_is_told_once_for_each() {
+fn oom_kill_is_notified_once_for_each() {
     let server = Server::new();
     server.gives("/", b"");
     let lone = Lone::configured(&hook(
@@ -168,7 +168,7 @@ fn memory_kill_is_told_once_for_each() {
 }
 
 #[test]
-fn roll_outs_are_told_with_their_end() {
+fn deployments_are_notified_with_their_outcome() {
     let server = Server::new();
     server.gives("/", b"");
     let lone = Lone::configured(&hook("ops", &server, "/", ""));
@@ -178,18 +178,18 @@ fn roll_outs_are_told_with_their_end() {
         "HealthyDeadline": 30_000_000_000_u64, "ProgressDeadline": 60_000_000_000_u64,
     });
     run(&lone, &job);
-    let told = message(&server, "/", is("deployed", "web"));
-    assert_eq!(told["version"], 0);
+    let notice = message(&server, "/", is("deployed", "web"));
+    assert_eq!(notice["version"], 0);
     job["Update"]["MinHealthyTime"] = json!(20_000_000_000_u64);
     job["TaskGroups"][0]["Tasks"][0]["Config"]["args"] = json!(["-c", "exit 1"]);
     run(&lone, &job);
-    let told = message(&server, "/", is("deployment_failed", "web"));
-    assert_eq!(told["version"], 1);
+    let notice = message(&server, "/", is("deployment_failed", "web"));
+    assert_eq!(notice["version"], 1);
     message(&server, "/", is("unhealthy", "web"));
 }
 
 #[test]
-fn check_that_fails_and_passes_again_is_told() {
+fn failed_and_recovered_check_is_notified() {
     let server = Server::new();
     server.gives("/", b"");
     let lone = Lone::configured(&hook("ops", &server, "/", ""));
@@ -214,8 +214,8 @@ fn check_that_fails_and_passes_again_is_told() {
     let checks = format!("/v1/client/allocation/{alloc}/checks");
     lone.agent.wait_for(&checks, passes);
     fs::remove_file(&flag).unwrap();
-    let told = message(&server, "/", is("unhealthy", "web"));
-    assert_eq!(told["reason"], "check \"works\" of service \"web\" fails");
+    let notice = message(&server, "/", is("unhealthy", "web"));
+    assert_eq!(notice["reason"], "check \"works\" of service \"web\" fails");
     fs::write(&flag, "").unwrap();
     message(&server, "/", is("healthy", "web"));
     assert!(
@@ -228,7 +228,7 @@ fn check_that_fails_and_passes_again_is_told() {
 
 /// Whoever begins does not pass its check at once.
 #[test]
-fn check_that_fails_only_while_its_allocation_starts_is_not_told() {
+fn check_failing_only_during_start_is_not_notified() {
     let server = Server::new();
     server.gives("/", b"");
     let lone = Lone::configured(&hook("ops", &server, "/", ""));
@@ -266,16 +266,16 @@ fn check_that_fails_only_while_its_allocation_starts_is_not_told() {
 }
 
 #[test]
-fn full_disk_is_told() {
+fn full_disk_is_notified() {
     let server = Server::new();
     server.gives("/", b"");
     let limits = "client {\n gc_interval = \"1s\"\n gc_disk_usage_threshold = 1\n}\n";
     let target = hook("ops", &server, "/", "jobs = [\"none\"]");
     let lone = Lone::configured(&format!("{limits}{target}"));
-    let told = message(&server, "/", |message| message["event"] == "disk_pressure");
+    let notice = message(&server, "/", |message| message["event"] == "disk_pressure");
     assert!(
-        told["job"].is_null() && told["node"].is_string(),
-        "{told:#}"
+        notice["job"].is_null() && notice["node"].is_string(),
+        "{notice:#}"
     );
     drop(lone);
 }
@@ -308,7 +308,7 @@ fn target_that_fails_for_a_while_misses_nothing() {
 }
 
 #[test]
-fn target_that_hangs_or_floods_holds_up_nobody_else() {
+fn hanging_or_flooding_target_delays_no_other() {
     let server = Server::new();
     let _stalled = server.stalls("/hangs");
     server.does("/floods", Does::Gives(vec![b'x'; 64 << 20]));
@@ -337,8 +337,8 @@ fn redirect_is_not_followed_and_the_next_message_counts_what_was_missed() {
     wait_for_metric(&lone, "drover_notify_given_up", "ops", 1);
     server.gives("/ops", b"");
     run(&lone, &shell("two", "batch", "exit 1"));
-    let told = message(&server, "/ops", is("failed", "two"));
-    assert_eq!(told["missed"], 1);
+    let notice = message(&server, "/ops", is("failed", "two"));
+    assert_eq!(notice["missed"], 1);
     assert!(elsewhere.posted("/", 0).is_empty());
     // Whoever follows a redirect asks, and hands in nothing.
     assert_eq!(elsewhere.asked("/"), Vec::<String>::new());
@@ -356,8 +356,8 @@ fn template_says_what_the_body_is() {
          EOT\n }}\n}}\n"
     ));
     run(&lone, &shell("one", "batch", "exit 7"));
-    let told = message(&server, "/", |message| message["code"] == 7);
-    let text = told["chat"].as_str().unwrap();
+    let notice = message(&server, "/", |message| message["code"] == 7);
+    let text = notice["chat"].as_str().unwrap();
     assert!(
         text.starts_with("Task \"t\" of one.g[0] failed: exit code 7"),
         "{text}"
@@ -370,7 +370,7 @@ fn template_says_what_the_body_is() {
 }
 
 #[test]
-fn next_agent_tells_what_was_not_told_and_nothing_twice() {
+fn next_agent_sends_unsent_notices_and_no_notice_twice() {
     let server = Server::new();
     server.gives("/ops", b"");
     let config = hook("ops", &server, "/ops", "on = [\"failed\"]");
@@ -401,9 +401,9 @@ fn next_agent_tells_what_was_not_told_and_nothing_twice() {
 }
 
 #[test]
-fn command_is_told_by_input_and_variables_alone() {
+fn notify_command_gets_notice_by_stdin_and_variables_alone() {
     let world = support::World::new();
-    let (told, env) = (world.path("told"), world.path("env"));
+    let (notice, env) = (world.path("told"), world.path("env"));
     // An agent that may dump nothing at all, as its unit may say, starts programs, too.
     let none = Rlimit {
         current: Some(0),
@@ -411,9 +411,9 @@ fn command_is_told_by_input_and_variables_alone() {
     };
     setrlimit(Resource::Core, none).unwrap();
     let script = format!(
-        "cat > {told}.new; env > {env}; cd /; ls -l /proc/self/fd > {env}.fds; \
-         sleep 1000 & yes | head -c 10000000; mv {told}.new {told}",
-        told = told.display(),
+        "cat > {notice}.new; env > {env}; cd /; ls -l /proc/self/fd > {env}.fds; \
+         sleep 1000 & yes | head -c 10000000; mv {notice}.new {notice}",
+        notice = notice.display(),
         env = env.display()
     );
     let lone = Lone::configured(&format!(
@@ -422,7 +422,7 @@ fn command_is_told_by_input_and_variables_alone() {
     ));
     run(&lone, &shell("one", "batch", "exit 1"));
     wait_for_metric(&lone, "drover_notify_sent", "pager", 1);
-    let message: Value = serde_json::from_str(&fs::read_to_string(&told).unwrap()).unwrap();
+    let message: Value = serde_json::from_str(&fs::read_to_string(&notice).unwrap()).unwrap();
     assert_eq!(
         (&message["event"], &message["job"]),
         (&json!("failed"), &json!("one"))

@@ -98,8 +98,8 @@ fn files_to_begin_with_are_valid_and_replace_nothing() {
         drover(&["fmt", "-check", text(&file)]).ok();
         setup.run(&["job", "validate", text(&file)]).ok();
         let before = fs::read_to_string(&file).unwrap();
-        let told = drover(&["job", "init", text(&file)]).failed();
-        assert!(told.contains("is there already"), "{told}");
+        let stderr = drover(&["job", "init", text(&file)]).failed();
+        assert!(stderr.contains("is there already"), "{stderr}");
         assert_eq!(fs::read_to_string(&file).unwrap(), before);
     }
     for (format, name) in [("hcl", "spec.nsv.hcl"), ("json", "spec.nsv.json")] {
@@ -127,8 +127,8 @@ fn configuration_is_validated_without_an_agent() {
     assert_eq!(checked.ok(), "Configuration is valid!");
     world.file("wrong.hcl", "regoin = \"eu\"\n");
     let dir = good.parent().unwrap();
-    let told = drover(&["config", "validate", text(dir)]).failed();
-    assert!(told.contains("did you mean region?"), "{told}");
+    let stderr = drover(&["config", "validate", text(dir)]).failed();
+    assert!(stderr.contains("did you mean region?"), "{stderr}");
     drover(&["config", "validate", text(&world.path("none.hcl"))]).failed();
 }
 
@@ -141,16 +141,16 @@ fn root_key_file_is_validated_without_an_agent() {
     let mode = |mode| fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
     let validate = || drover(&["config", "validate", text(&config)]);
     mode(0o600);
-    let told = validate().failed();
+    let stderr = validate().failed();
     assert!(
-        told.contains("root_key_file") && told.contains("needs 32"),
-        "{told}"
+        stderr.contains("root_key_file") && stderr.contains("needs 32"),
+        "{stderr}"
     );
     fs::write(&key, "x".repeat(44)).unwrap();
     assert_eq!(validate().ok(), "Configuration is valid!");
     mode(0o644);
-    let told = validate().failed();
-    assert!(told.contains("chmod 0600"), "{told}");
+    let stderr = validate().failed();
+    assert!(stderr.contains("chmod 0600"), "{stderr}");
     fs::remove_file(&key).unwrap();
     validate().failed();
 }
@@ -171,12 +171,12 @@ fn options_and_commands_of_nomad_alone_are_explained() {
         (&["volume", "snapshot", "list"], "storage plugins"),
         (&["service", "delete", "a", "b"], "as long as its task runs"),
     ] {
-        let told = drover(args).failed();
-        assert!(told.contains(words), "{args:?}: {told}");
-        assert!(!told.contains("Usage"), "{args:?}: {told}");
+        let stderr = drover(args).failed();
+        assert!(stderr.contains(words), "{args:?}: {stderr}");
+        assert!(!stderr.contains("Usage"), "{args:?}: {stderr}");
     }
-    let told = drover(&["job", "run", "-detatch", "x.hcl"]).failed();
-    assert!(told.contains("unexpected argument"), "{told}");
+    let stderr = drover(&["job", "run", "-detatch", "x.hcl"]).failed();
+    assert!(stderr.contains("unexpected argument"), "{stderr}");
 }
 
 /// What is tried out leaves nothing behind: no process, no directory.
@@ -203,8 +203,8 @@ fn agent_to_try_things_out_stops_its_tasks_and_removes_its_data() {
     assert_eq!(shims(&dir), Vec::<String>::new(), "its task runs on");
     assert_eq!(made(), 0, "{}", ended.err);
 
-    let told = drover(&["agent", "-dev", "-data-dir", "x"]).failed();
-    assert!(told.contains("cannot be used with"), "{told}");
+    let stderr = drover(&["agent", "-dev", "-data-dir", "x"]).failed();
+    assert!(stderr.contains("cannot be used with"), "{stderr}");
 }
 
 /// A service that does nothing.
@@ -249,10 +249,10 @@ fn scheduler_settings_outlive_the_agent_and_reject_jobs() {
     assert_eq!(status, 403, "{why}");
     let path = "/v1/operator/scheduler/configuration";
     let usual = json!({ "SchedulerAlgorithm": "spread" });
-    let (status, told) = setup.agent.put(&format!("{path}?cas=0"), &usual).unwrap();
+    let (status, stderr) = setup.agent.put(&format!("{path}?cas=0"), &usual).unwrap();
     assert_eq!(status, 200);
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["Updated"], false, "somebody changed it: {told}");
+    let stderr: Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(stderr["Updated"], false, "somebody changed it: {stderr}");
     for refused in [
         json!({ "PauseEvalBroker": true }),
         json!({ "SchedulerAlgorithm": "random" }),
@@ -311,20 +311,20 @@ fn snapshot_brings_jobs_and_variables_to_a_new_machine() {
         "-root-key-file",
         text(&other),
     ];
-    let told = drover(&[&state[..], &[text(&file)]].concat()).failed();
-    assert!(told.contains("another root key"), "{told}");
+    let stderr = drover(&[&state[..], &[text(&file)]].concat()).failed();
+    assert!(stderr.contains("another root key"), "{stderr}");
 
     // Not where there is a state, unless that is meant; and not what was changed.
     let restore = ["operator", "snapshot", "restore", text(&file)];
-    let told = setup.run(&restore).failed();
-    assert!(told.contains("-force"), "{told}");
+    let stderr = setup.run(&restore).failed();
+    assert!(stderr.contains("-force"), "{stderr}");
     let damaged = setup.world.path("damaged.snap");
     let mut other = bytes;
     let middle = other.len() / 2;
     other[middle] ^= 1;
     fs::write(&damaged, other).unwrap();
-    let told = drover(&["operator", "snapshot", "inspect", text(&damaged)]).failed();
-    assert!(told.contains("damaged"), "{told}");
+    let stderr = drover(&["operator", "snapshot", "inspect", text(&damaged)]).failed();
+    assert!(stderr.contains("damaged"), "{stderr}");
 
     let new = World::new();
     let keyring = new.data().join("keyring");

@@ -153,7 +153,7 @@ fn plugin(addr: &str, name: &str) -> Value {
 }
 
 /// The list of plugins knows processes, who needs whom, and what is wrong.
-fn the_list_tells_the_truth(addr: &str, plugins: &Plugins) {
+fn plugin_list_is_right(addr: &str, plugins: &Plugins) {
     for (name, program, kind) in [
         ("example-files", "files", "device"),
         ("example_exec", "child", "driver"),
@@ -230,7 +230,7 @@ fn plugin_failures_leave_tasks_undisturbed() {
     });
     nobody_noticed(&addr);
     all_are_measured(&addr);
-    the_list_tells_the_truth(&addr, &plugins);
+    plugin_list_is_right(&addr, &plugins);
     plugins.kill("files");
     until(&addr, "the plugin of devices is missed", |node| {
         has_trouble(&node["DevicePlugins"], "example-files")

@@ -168,7 +168,7 @@ impl Rig {
         rig
     }
 
-    fn tell(&mut self, input: Option<Input>) {
+    fn feed(&mut self, input: Option<Input>) {
         self.steps += 1;
         self.recorder.step(self.now, input.as_ref());
         match input {
@@ -200,11 +200,11 @@ impl Rig {
                 let passed = at - self.now.at;
                 self.now.at = at;
                 self.now.wall = self.now.wall + passed;
-                self.tell(None);
+                self.feed(None);
             } else {
                 let answer = self.answers.remove(0);
                 self.now.at = self.now.at + Span::millis(1);
-                self.tell(Some(answer));
+                self.feed(Some(answer));
             }
         }
     }
@@ -316,7 +316,7 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
             variables: format!("token = \"{SECRET}-variables\"").into(),
         })),
     };
-    first.tell(Some(Input::Request(RequestId(1), register.into())));
+    first.feed(Some(Input::Request(RequestId(1), register.into())));
     let put = PutVariable {
         key: VariableKey {
             namespace: "default".into(),
@@ -329,9 +329,9 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         .unwrap(),
         expect: Some(0),
     };
-    first.tell(Some(Input::Request(RequestId(3), put.clone().into())));
+    first.feed(Some(Input::Request(RequestId(3), put.clone().into())));
     // Refused: it is there already.
-    first.tell(Some(Input::Request(RequestId(4), put.into())));
+    first.feed(Some(Input::Request(RequestId(4), put.into())));
     live_slowly(&mut first, dir, steps);
     while files(dir) < segments {
         live_slowly(&mut first, dir, 100);
@@ -353,7 +353,7 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         task: None,
         signal: "SIGHUP".to_owned(),
     };
-    first.tell(Some(Input::Request(RequestId(2), signal.into())));
+    first.feed(Some(Input::Request(RequestId(2), signal.into())));
     let answer = |input: &Input| matches!(input, Input::Driver(_, DriverInput::Signaled { .. }));
     assert!(first.answers.iter().any(answer), "no signal was sent");
     while first.answers.iter().any(answer) {

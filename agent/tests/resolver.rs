@@ -317,12 +317,12 @@ fn inside(lone: &Lone, (namespace, id): At<'_>, words: &[&str]) -> String {
 }
 
 /// Waits until a task is told this of the addresses of a name.
-fn is_told(lone: &Lone, at: At<'_>, name: &str, expected: &str) {
-    is_told_of(lone, at, ("a", name), &[expected]);
+fn resolves_to(lone: &Lone, at: At<'_>, name: &str, expected: &str) {
+    resolves_to_all(lone, at, ("a", name), &[expected]);
 }
 
 /// Waits until a task is told all this of a name.
-fn is_told_of(lone: &Lone, at: At<'_>, (kind, name): (&str, &str), expected: &[&str]) {
+fn resolves_to_all(lone: &Lone, at: At<'_>, (kind, name): (&str, &str), expected: &[&str]) {
     let mut last = String::new();
     let end = Instant::now() + TIMEOUT;
     while Instant::now() < end {
@@ -350,34 +350,34 @@ fn services_are_found_by_name_within_their_namespace_while_they_pass() {
     let asker = ("default", id_of(&allocs, "client"));
     let stranger = ("other", id_of(&strangers, "client"));
     let own = address(&lone, id_of(&allocs, "web"));
-    is_told(
+    resolves_to(
         &lone,
         asker,
         "web.service.drover",
         &format!("Address: {own}"),
     );
-    is_told(&lone, asker, "v1.web.service.drover", &own);
+    resolves_to(&lone, asker, "v1.web.service.drover", &own);
     let ports = ("srv", "web.service.drover");
-    is_told_of(&lone, asker, ports, &["8080", ".addr.drover"]);
+    resolves_to_all(&lone, asker, ports, &["8080", ".addr.drover"]);
     // One whose check does not pass is there, and leads nowhere.
     let sick = address(&lone, id_of(&allocs, "sick"));
-    let told = inside(
+    let answered = inside(
         &lone,
         asker,
         &["nslookup", "-type=a", "sick.service.drover"],
     );
     assert!(
-        !told.contains(&sick) && !told.contains("NXDOMAIN"),
-        "{told}"
+        !answered.contains(&sick) && !answered.contains("NXDOMAIN"),
+        "{answered}"
     );
-    is_told(&lone, asker, "v2.web.service.drover", "NXDOMAIN");
-    is_told(&lone, stranger, "web.service.drover", "NXDOMAIN");
+    resolves_to(&lone, asker, "v2.web.service.drover", "NXDOMAIN");
+    resolves_to(&lone, stranger, "web.service.drover", "NXDOMAIN");
     for name in ["web.service.drover", "sick.service.drover"] {
         assert_eq!(upstream.askers(name), [], "{name}");
     }
     // Another agent answers as soon as it is there.
     let lone = lone.next_agent();
-    is_told(&lone, asker, "web.service.drover", &own);
+    resolves_to(&lone, asker, "web.service.drover", &own);
     end(&lone, &["default", "other"]);
 }
 
@@ -398,7 +398,7 @@ fn names_of_elsewhere_are_asked_of_servers_of_host() {
     let resolv = inside(&lone, with_own, &["cat", "/etc/resolv.conf"]);
     assert_eq!(resolv.trim(), "nameserver 10.0.0.53");
     // Of the forged answer nothing is heard.
-    is_told(&lone, asker, "www.example.org", "Address: 192.0.2.7");
+    resolves_to(&lone, asker, "www.example.org", "Address: 192.0.2.7");
     // In a connection: what is cut off in a packet, asked by whoever is behind the bridge. An agent to which the server
     // is too slow says that it has no answer.
     let packet = within(&lone, asker.1, || {
@@ -416,7 +416,7 @@ fn names_of_elsewhere_are_asked_of_servers_of_host() {
     assert!(!askers.is_empty(), "the agent asked");
     assert_eq!(askers.iter().find(behind), None, "{askers:?}");
     // Who is not behind the bridge is not answered, the host included.
-    assert_eq!(heard_by_host("www.example.org"), [0; 0]);
+    assert_eq!(host_answer("www.example.org"), [0; 0]);
     end(&lone, &["default"]);
 }
 
@@ -438,19 +438,19 @@ fn without_its_setting_nobody_listens_and_tasks_ask_as_the_host_does() {
 }
 
 /// What is sent to the host itself that asks for a name.
-fn heard_by_host(name: &str) -> Vec<u8> {
+fn host_answer(name: &str) -> Vec<u8> {
     let mut connection = TcpStream::connect((BRIDGE, 53)).unwrap();
     let question = question(name);
     let length = u16::try_from(question.len()).unwrap();
     // It may be closed already.
     let _ = connection.write_all(&[&length.to_be_bytes()[..], &question].concat());
     connection.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let mut heard = Vec::new();
-    match connection.read_to_end(&mut heard) {
+    let mut bytes = Vec::new();
+    match connection.read_to_end(&mut bytes) {
         Ok(_) => {}
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
     }
-    heard
+    bytes
 }
 
 /// What a piece of work comes to in the network of an allocation.

@@ -1,4 +1,4 @@
-//! An agent whose API speaks TLS: what commands are told, and how certificates are exchanged while it runs.
+//! An agent whose API speaks TLS: what commands are answered, and how certificates are exchanged while it runs.
 
 #![allow(
     clippy::unwrap_used,

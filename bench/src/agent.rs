@@ -1,7 +1,7 @@
 //! The measuring client of `bench/agent.sh`: what bash is too slow for. It knows the agent by its
 //! program and its HTTP API alone, as any client does.
 //!
-//! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
+//! Each command prints one line of numbers. Times are in microseconds unless stated otherwise.
 
 #![allow(
     clippy::unwrap_used,

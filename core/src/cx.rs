@@ -91,6 +91,8 @@ pub struct Shared {
     /// The disks of slots.
     #[serde(with = "crate::pairs")]
     pub disks: BTreeMap<Slot, Arc<Disk>>,
+    /// How often one of them was changed in this life of the agent.
+    pub disk_changes: u64,
     /// The store's side.
     pub ledger: Ledger,
     /// What was asked of the outside and is not answered.
@@ -215,8 +217,9 @@ impl Cx<'_> {
                 self.shared.disks.insert(slot, disk);
             }
             None if self.shared.disks.remove(&slot).is_some() => self.forget(Key::Disk(slot)),
-            None => {}
+            None => return,
         }
+        self.shared.disk_changes += 1;
     }
 
     /// Changes what is known of the disk of a slot, if anything is.

@@ -1,7 +1,8 @@
 //! What may be asked of the world for a hook: a payload for each, and the table of all.
 //!
 //! The hooks themselves are in `task/hooks/` and `alloc/hooks/`. The work is done by an adapter for each payload:
-//! in `io-real/src/hooks/`, and simulated in `io-sim/src/hooks/`.
+//! in `io-real/src/hooks/`, and simulated in `io-sim/src/hooks/`. Payloads do not stand beside their hooks, because
+//! effects carry them, and tasks and allocations are made of what sends effects: they would import each other.
 //!
 //! `HookEffect::Cancel` ends downloads, questions to other nodes, and the rendering of templates; all other
 //! work is short. The answer of a cancelled hook is awaited no longer than that of a short one.
@@ -22,58 +23,62 @@ use crate::paths::task_path::TaskPath;
 use crate::store::record::AssignedPort;
 use crate::time::Span;
 
-/// The table of payloads: what may be asked of the world for a hook, by its name and in words.
+/// The table of payloads: under the hook that asks for it (named as its file is, and those of its adapters) what may be
+/// asked of the world, and that in words. `payloads!(make)` hands it to the macro `make`: here it becomes [`HookWork`],
+/// and where the work is done the adapters' modules with whoever gets which work.
+#[macro_export]
 macro_rules! payloads {
-    ($($(#[$doc:meta])* $name:ident($payload:ty) $words:literal,)*) => {
+    ($make:ident) => {
+        $make! {
+            network {
+                BuildNetwork(Arc<BuildNetwork>) "make the network",
+                RemoveNetwork(RemoveNetwork) "remove the network",
+            }
+            alloc_dir {
+                BuildAllocDir(BuildAllocDir) "make directory",
+                RemoveAllocDir(RemoveAllocDir) "remove directory",
+            }
+            migrate_disk { InheritDisk(InheritDisk) "migrate the disk", }
+            await_remote { AskRemote(AskRemote) "query another node", }
+            fetch_disk { FetchDisk(FetchDisk) "fetch the disk", }
+            disk_quota { SetDiskQuota(SetDiskQuota) "limit the disk space", }
+            task_dir { BuildTaskDir(BuildTaskDir) "make directory", }
+            identity { IssueIdentities(Arc<Issuing>) "make tokens", }
+            dispatch_payload { WritePayload(WritePayload) "write the payload", }
+            volumes { LinkVolumes(LinkVolumes) "link the volumes", }
+            artifacts { FetchArtifacts(FetchArtifacts) "fetch artifacts", }
+            devices { Reserve(Reserve) "reserve devices", }
+            template { RenderTemplates(Arc<Rendering>) "render templates", }
+        }
+    };
+}
+
+/// The table as what effects carry.
+macro_rules! hook_work {
+    ($($hook:ident { $($name:ident($payload:ty) $words:literal,)* })*) => {
         /// Work of hooks, outside of the core. Doing it twice is doing it once.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum HookWork { $($(#[$doc])* $name($payload),)* }
+        pub enum HookWork {
+            $($(
+                #[doc = concat!("Of the hook `", stringify!($hook), "`: ", $words, ".")]
+                $name($payload),
+            )*)*
+        }
 
         impl HookWork {
             /// What it does, in a few words.
             pub fn words(&self) -> &'static str {
-                match self { $(HookWork::$name(_) => $words,)* }
+                match self { $($(HookWork::$name(_) => $words,)*)* }
             }
         }
 
-        $(impl From<$payload> for HookWork {
+        $($(impl From<$payload> for HookWork {
             fn from(work: $payload) -> HookWork { HookWork::$name(work) }
-        })*
+        })*)*
     };
 }
 
-payloads! {
-    /// Of the hook `network`, before the tasks.
-    BuildNetwork(Arc<BuildNetwork>) "make the network",
-    /// Of the allocation's end: nothing uses its network any more.
-    RemoveNetwork(RemoveNetwork) "remove the network",
-    /// Of the hook `alloc_dir`, before the tasks.
-    BuildAllocDir(BuildAllocDir) "make directory",
-    /// Of the hook `migrate_disk`.
-    InheritDisk(InheritDisk) "migrate the disk",
-    /// Of the hook `await_previous_allocations`.
-    AskRemote(AskRemote) "query another node",
-    /// Of the hook `migrate_disk`, from another node.
-    FetchDisk(FetchDisk) "fetch the disk",
-    /// Of the hook `disk_quota`.
-    SetDiskQuota(SetDiskQuota) "limit the disk space",
-    /// Of the hook `task_dir`.
-    BuildTaskDir(BuildTaskDir) "make directory",
-    /// Of the hook `identity`.
-    IssueIdentities(Arc<Issuing>) "make tokens",
-    /// Of the hook `dispatch_payload`.
-    WritePayload(WritePayload) "write the payload",
-    /// Of the hook `volumes`.
-    LinkVolumes(LinkVolumes) "link the volumes",
-    /// Of the hook `artifacts`.
-    FetchArtifacts(FetchArtifacts) "fetch artifacts",
-    /// Of the hook `devices`.
-    Reserve(Reserve) "reserve devices",
-    /// Of the hook `template`.
-    RenderTemplates(Arc<Rendering>) "render templates",
-    /// Of the hook `alloc_dir`, at the end.
-    RemoveAllocDir(RemoveAllocDir) "remove directory",
-}
+payloads!(hook_work);
 
 /// Make the allocation's network. What is there of it already stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

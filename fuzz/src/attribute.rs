@@ -41,43 +41,43 @@ pub fn attribute(bytes: &[u8]) {
 pub fn unit(bytes: &[u8]) {
     let mut facts = Vec::new();
     let mut rest = bytes;
-    while let Some((said, after)) = said(rest)
+    while let Some((read_one, after)) = read_one(rest)
         && facts.len() < 8
     {
         rest = after;
         let values = [
-            said.int.is_some(),
-            said.float.is_some(),
-            said.string.is_some(),
-            said.bool.is_some(),
+            read_one.int.is_some(),
+            read_one.float.is_some(),
+            read_one.string.is_some(),
+            read_one.bool.is_some(),
         ];
-        let Ok(fact) = Attribute::of(&said) else {
+        let Ok(fact) = Attribute::of(&read_one) else {
             continue;
         };
         let count = values.into_iter().filter(|there| *there).count();
-        assert_eq!(count, 1, "{said:?}");
-        assert!(said.float.is_none_or(Float::is_finite), "{said:?}");
-        let is_number = said.int.is_some() || said.float.is_some();
-        assert!(said.unit.is_empty() || is_number, "{said:?}");
+        assert_eq!(count, 1, "{read_one:?}");
+        assert!(read_one.float.is_none_or(Float::is_finite), "{read_one:?}");
+        let is_number = read_one.int.is_some() || read_one.float.is_some();
+        assert!(read_one.unit.is_empty() || is_number, "{read_one:?}");
         facts.push(fact);
     }
     have_one_order(&facts);
 }
 
-fn said(bytes: &[u8]) -> Option<(ReportedAttribute, &[u8])> {
+fn read_one(bytes: &[u8]) -> Option<(ReportedAttribute, &[u8])> {
     let (which, rest) = bytes.split_first()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;
     let end = rest.iter().position(|byte| *byte == 0);
     let (unit, rest) = rest.split_at(end.unwrap_or(rest.len()));
     let has = |bit: u8| which & bit != 0;
-    let said = ReportedAttribute {
+    let read_one = ReportedAttribute {
         int: has(1).then(|| i64::from_le_bytes(*number)),
         float: has(2).then(|| Float::new(f64::from_le_bytes(*number))),
         string: has(4).then(|| String::from_utf8_lossy(number).into_owned()),
         bool: has(8).then_some(has(16)),
         unit: String::from_utf8_lossy(unit).into_owned(),
     };
-    Some((said, rest.get(1..).unwrap_or_default()))
+    Some((read_one, rest.get(1..).unwrap_or_default()))
 }
 
 /// Each equals itself; two compare the same both ways; what is not greater than what is not

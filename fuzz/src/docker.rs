@@ -23,15 +23,15 @@ pub fn docker_answer(bytes: &[u8]) {
     assert!(found <= rest.len() && lines.too_long == 0, "{lines:?}");
     assert!(lines.progress.len() < 100, "{lines:?}");
     for has_terminal in [false, true] {
-        let (said, is_output) = read_output(whole(), has_terminal);
+        let (output, is_output) = read_output(whole(), has_terminal);
         let pieces = read_output(rest.chunks(size), has_terminal);
-        assert_eq!((&said, is_output), (&pieces.0, pieces.1));
+        assert_eq!((&output, is_output), (&pieces.0, pieces.1));
         // Times are texts, whatever the bytes.
-        let found: usize = said.iter().map(|(_, _, text)| text.len()).sum();
-        assert!(found <= rest.len(), "{said:?}");
+        let found: usize = output.iter().map(|(_, _, text)| text.len()).sum();
+        assert!(found <= rest.len(), "{output:?}");
         assert!(
-            said.iter().all(|(_, time, _)| time.len() <= 3 * 64),
-            "{said:?}"
+            output.iter().all(|(_, time, _)| time.len() <= 3 * 64),
+            "{output:?}"
         );
     }
     let (streams, is_frames) = read_frames(whole());

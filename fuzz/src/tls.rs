@@ -43,24 +43,27 @@ fn is_same(name: &str, text: &str) -> bool {
 /// Something does not hold.
 pub fn pem(bytes: &[u8]) {
     if let Err(why) = Authorities::from_pem(bytes) {
-        tells_no_secret(&why, bytes);
+        contains_no_secret(&why, bytes);
     }
     match Identity::from_pem(bytes, bytes) {
         // Who has one has certificates.
         Ok(identity) => assert_eq!(format!("{identity:?}"), "Identity"),
-        Err(why) => tells_no_secret(&why, bytes),
+        Err(why) => contains_no_secret(&why, bytes),
     }
 }
 
 /// No part of a line of a key, or of a certificate, is in what is said of the file.
-fn tells_no_secret(said: &str, file: &[u8]) {
-    assert!(!said.is_empty() && said.len() < 500, "{said}");
+fn contains_no_secret(message: &str, file: &[u8]) {
+    assert!(!message.is_empty() && message.len() < 500, "{message}");
     let file = String::from_utf8_lossy(file);
     let is_base64 = |it: u8| it.is_ascii_alphanumeric() || b"+/=".contains(&it);
     let lines = file.lines().filter(|line| line.bytes().all(is_base64));
     for line in lines.map(str::as_bytes) {
         for part in line.chunks_exact(24) {
-            assert!(!said.as_bytes().windows(24).any(|it| it == part), "{said}");
+            assert!(
+                !message.as_bytes().windows(24).any(|it| it == part),
+                "{message}"
+            );
         }
     }
 }

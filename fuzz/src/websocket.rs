@@ -10,8 +10,8 @@ use drover_io_real::session::SessionInput;
 pub fn exec_message(bytes: &[u8]) {
     match exec_input(bytes) {
         Ok(inputs) => {
-            let said: usize = inputs.iter().map(size).sum();
-            assert!(said <= bytes.len(), "{inputs:?}");
+            let total: usize = inputs.iter().map(size).sum();
+            assert!(total <= bytes.len(), "{inputs:?}");
             for input in inputs {
                 let again = exec_input(write_exec_input(&input).as_bytes());
                 assert_eq!(again.as_deref(), Ok(&[input][..]));

@@ -313,8 +313,8 @@ impl Expr {
             Expr::Map(map) => map.is_empty().then(|| "{}".to_owned()),
             Expr::List(list) => {
                 let line = format!("[{}]", self.items(list).join(", "));
-                let room = WIDTH.saturating_sub(depth * 2 + name.len() + 3);
-                (line.chars().count() <= room).then_some(line)
+                let line_width = WIDTH.saturating_sub(depth * 2 + name.len() + 3);
+                (line.chars().count() <= line_width).then_some(line)
             }
         }
     }
@@ -369,7 +369,7 @@ impl Expr {
 
 /// A comment, broken into lines.
 fn comment(out: &mut String, text: &str, depth: usize) {
-    let room = WIDTH.saturating_sub(depth * 2 + 2).max(40);
+    let line_width = WIDTH.saturating_sub(depth * 2 + 2).max(40);
     for line in text.split('\n') {
         let line: String = line
             .chars()
@@ -382,7 +382,7 @@ fn comment(out: &mut String, text: &str, depth: usize) {
         let mut filled = String::new();
         for word in pieces(&line) {
             let longer = filled.chars().count() + 1 + word.chars().count();
-            if !filled.is_empty() && longer > room {
+            if !filled.is_empty() && longer > line_width {
                 comment_line(out, &filled, depth);
                 filled.clear();
             }

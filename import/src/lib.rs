@@ -1,7 +1,7 @@
 //! Compose files, units of systemd and quadlets as job files: text in, text out.
 //!
 //! [`import`] reads one file (and the timer beside a unit) and answers with a job file in HCL, in the layout of
-//! `drover fmt`. What is not carried over, or not quite the same, is said in a comment where it would stand, with the
+//! `drover fmt`. What is not carried over, or not quite the same, is stated in a comment where it would stand, with the
 //! line of the file that it comes from and what to do about it. Nothing is dropped unsaid, and unknown settings are
 //! named, too.
 //!
@@ -111,7 +111,7 @@ pub fn import(files: &[Source<'_>]) -> Result<String, Error> {
                 return Err(file.whole(message));
             }
             None => {
-                let message = "what it is is told by its name: .yml or .yaml (compose), .service, .timer or \
+                let message = "its kind is recognised by its name: .yml or .yaml (compose), .service, .timer or \
                                .container";
                 return Err(file.whole(message.to_owned()));
             }

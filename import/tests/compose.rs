@@ -40,7 +40,7 @@ fn labels_of(group: &Block) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_to_be_completed_is_a_task_of_each_that_waits() {
+fn dependency_that_must_complete_becomes_a_task_of_each_waiting_group() {
     let (text, body) = job(
         "services:\n  a: { image: x, depends_on: { once: { condition: service_completed_successfully } } }\n  \
          b: { image: x, depends_on: { once: { condition: service_completed_successfully } } }\n  once: { image: x }\n",
@@ -57,7 +57,7 @@ fn what_is_to_be_completed_is_a_task_of_each_that_waits() {
 
 /// Prestart tasks of one group run at the same time, and somebody who runs cannot be a task of others.
 #[test]
-fn what_cannot_be_waited_for_is_told() {
+fn dependency_that_cannot_be_awaited_is_reported() {
     let (text, body) = job(
         "services:\n  a: { image: x, depends_on: { second: { condition: service_completed_successfully } } }\n  \
          second: { image: x, depends_on: { first: { condition: service_completed_successfully } } }\n  \

@@ -192,7 +192,7 @@ fn files_without_sense_are_refused() {
         (
             "a.txt",
             "",
-            "a.txt: what it is is told by its name: .yml or .yaml (compose), .service, .timer or .container",
+            "a.txt: its kind is recognised by its name: .yml or .yaml (compose), .service, .timer or .container",
         ),
     ] {
         assert_eq!(refusal(name, text), wanted, "{text}");

@@ -22,7 +22,7 @@ use support::proto::device::{
     FingerprintRequest, FingerprintResponse, Mount, ReserveRequest, ReserveResponse, StatsRequest,
     StatsResponse,
 };
-use support::proto::structs::attribute::Value as Said;
+use support::proto::structs::attribute::Value as AttributeValue;
 use support::proto::structs::{Attribute, StatObject, StatValue};
 use support::serve::{Answers, serve};
 use tokio::sync::{mpsc, watch};
@@ -105,7 +105,7 @@ impl Files {
             devices.extend(devices.clone());
         }
         let size = Attribute {
-            value: Some(Said::IntVal(1)),
+            value: Some(AttributeValue::IntVal(1)),
             unit: "MiB".to_owned(),
         };
         let (vendor, kind, name) = GROUP;

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks a file or a directory, for all that have this handle. Whether nobody else had it locked for so long.
-pub(crate) fn lock_within(file: impl AsFd, patience: Duration) -> io::Result<bool> {
-    let until = Instant::now() + patience;
+pub(crate) fn lock_within(file: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let until = Instant::now() + timeout;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),

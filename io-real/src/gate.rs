@@ -141,7 +141,7 @@ mod tests {
     /// Over 2,000 launches that ended within a moment were never destroyed: those that watched them had waited for so
     /// long that they looked after their shims, by the same gate, and did not poll what had a place.
     #[tokio::test]
-    async fn work_whose_caller_waits_for_the_gate_otherwise_locks_nobody_out() {
+    async fn work_of_a_caller_waiting_for_the_gate_does_not_deadlock() {
         let gate = Gate::of(1);
         let (end, ended) = mpsc::channel::<()>();
         let first = gate.clone();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_work_spawns_runs_beside_its_caller() {
+    async fn task_spawned_by_work_runs_beside_its_caller() {
         let spawned = Gate::of(1).run(|| tokio::spawn(async { 7 })).await.unwrap();
         assert_eq!(
             timeout(Duration::from_secs(20), spawned)

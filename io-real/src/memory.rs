@@ -141,8 +141,8 @@ fn held_bytes() -> [u64; 2] {
     let unused = unsafe { libc::mallinfo() }.fordblks.cast_unsigned();
     #[cfg(not(target_env = "gnu"))]
     let unused = 0_u32;
-    let said = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = said.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     [unused.into(), pages.unwrap_or(0_u64).saturating_mul(PAGE)]
 }
 

@@ -69,8 +69,8 @@ mod tests {
 
     /// How many pages of files are in this program's memory.
     fn pages_of_files() -> u64 {
-        let said = fs::read_to_string("/proc/self/statm").unwrap();
-        said.split(' ').nth(2).unwrap().parse().unwrap()
+        let statm = fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(2).unwrap().parse().unwrap()
     }
 
     #[test]

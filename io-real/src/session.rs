@@ -1,7 +1,7 @@
 //! The two ends of an exec session: whoever opened it, and the driver that runs its program.
 //!
 //! What goes between the two never passes through the core, which decides whether there is a session, and
-//! hears of its end. Each direction holds a few chunks and then waits: a program whose output nobody
+//! is notified of its end. Each direction holds a few chunks and then waits: a program whose output nobody
 //! takes is held up, and so is whoever writes to a program that does not read. When one end is dropped, the
 //! other one learns it: a program to which nobody is connected any more is hung up.
 

@@ -63,7 +63,7 @@ const LAUNCHES: [&str; 2] = ["run", "plugin-logs"];
 
 /// How long to try to take hold of the store: an agent may be about to end, and a process that is
 /// just being started holds what its parent holds.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What the store's thread is to do.
 enum Work {
@@ -361,7 +361,7 @@ fn hold(dir: &Path) -> Result<OwnedFd, StoreError> {
     std::fs::create_dir_all(dir).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let held = open(dir, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-    match lock_within(&held, PATIENCE).map_err(failed)? {
+    match lock_within(&held, LOCK_TIMEOUT).map_err(failed)? {
         true => Ok(held),
         false => Err(StoreError::Held(dir.to_owned())),
     }

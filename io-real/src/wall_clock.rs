@@ -1,4 +1,4 @@
-//! Being told when the wall clock is set, or the machine has slept, without looking at it again and again.
+//! Notification when the wall clock is set, or the machine has slept, without polling it.
 //!
 //! The kernel cancels a timer of the wall clock that was made so (`TFD_TIMER_CANCEL_ON_SET`) when the clock is set
 //! and when the machine resumes.

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_told_of_around_now() {
+    fn zone_transitions_around_now_are_reported() {
         let now = 1_795_632_000;
         let berlin = known("Europe/Berlin", now);
         assert_eq!(berlin.check(), Ok(()));

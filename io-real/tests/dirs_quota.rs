@@ -198,8 +198,11 @@ fn directory_has_no_more_files_than_its_limit() {
         shell.uid(65534).gid(65534).output().unwrap()
     };
     let done = as_nobody(ONE);
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(!done.status.success() && said.contains("quota"), "{said}");
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        !done.status.success() && complaint.contains("quota"),
+        "{complaint}"
+    );
     let made = fs::read_dir(shared(&system.root(), ONE)).unwrap().count();
     assert!((1000..1024).contains(&made), "{made} files");
     dirs.build_alloc(OTHER).unwrap();

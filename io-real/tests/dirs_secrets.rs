@@ -1,4 +1,4 @@
-//! Secrets of tasks: in memory, mounted once, told apart from those before, and gone with their
+//! Secrets of tasks: in memory, mounted once, distinguished from those before, and gone with their
 //! allocation.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]

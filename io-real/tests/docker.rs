@@ -62,17 +62,17 @@ fn task_that_needs_too_much_memory_is_killed_and_says_so() {
     assert!(result.oom_killed, "{result:?}");
     // How much was used is told, too, if that was still to be seen.
     let message = result.message.unwrap_or_default();
-    let told = message.strip_prefix("out of memory: the limit is 20 MiB");
-    let told = told.unwrap_or_else(|| panic!("{message}"));
+    let rest = message.strip_prefix("out of memory: the limit is 20 MiB");
+    let rest = rest.unwrap_or_else(|| panic!("{message}"));
     assert!(
-        told.is_empty() || told.ends_with(" MiB were used at most"),
+        rest.is_empty() || rest.ends_with(" MiB were used at most"),
         "{message}"
     );
     assert_eq!(world.destroy(1), Ok(None));
 }
 
 #[test]
-fn task_that_succeeds_is_not_blamed_for_memory_of_its_child() {
+fn successful_task_is_not_an_oom_kill_for_its_child() {
     let mut world = world!(false);
     let script = "dd if=/dev/zero bs=1M count=200 | tail -c 100000000 >/dev/null; exit $CODE";
     for (launch, code) in [(1, 0), (2, 3)] {
@@ -161,7 +161,7 @@ fn engine_that_dies_takes_its_containers_with_it_and_comes_back() {
 }
 
 #[test]
-fn task_that_ran_when_the_machine_lost_its_power_is_told_so() {
+fn task_interrupted_by_power_loss_is_reported_as_such() {
     let mut world = world!(false);
     world.start(1, command(&["/bin/sleep", "1000"])).unwrap();
     world.start(2, sh("exit 4")).unwrap();
@@ -242,7 +242,7 @@ fn container_that_is_destroyed_is_not_waited_for() {
 }
 
 #[test]
-fn inventory_removes_what_bears_the_word_of_a_record_alone() {
+fn inventory_removes_only_containers_with_a_record() {
     let mut world = world!(false);
     let stays = sh("trap 'exit 0' TERM; sleep 1000 & wait");
     world.start(1, stays).unwrap();
@@ -329,7 +329,7 @@ fn container_of_others_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_with_the_reason() {
+fn container_that_cannot_start_is_refused_with_the_reason() {
     let mut world = world!(false);
     let image = |name: &str| with(command(&["/bin/true"]), "image", text(name));
     let refused = |world: &mut World, launch, config| -> Failure {
@@ -462,7 +462,7 @@ fn programs_run_beside_the_task() {
             DriverInput::SessionOpened { result: Ok(()), .. }
         ));
         let input = client.input.clone();
-        let (mut said, mut exit) = (Vec::new(), None);
+        let (mut received, mut exit) = (Vec::new(), None);
         world.life().runtime.block_on(async {
             input
                 .send(SessionInput::Stdin("hello\n".into()))
@@ -470,7 +470,9 @@ fn programs_run_beside_the_task() {
                 .unwrap();
             while let Some(output) = client.output.recv().await {
                 match output {
-                    SessionOutput::Data(Output::Stdout, bytes) => said.extend_from_slice(&bytes),
+                    SessionOutput::Data(Output::Stdout, bytes) => {
+                        received.extend_from_slice(&bytes)
+                    }
                     SessionOutput::Exited(result) => exit = result.code,
                     other => panic!("{other:?}"),
                 }
@@ -478,8 +480,8 @@ fn programs_run_beside_the_task() {
         });
         assert_eq!(exit, Some(6));
         assert!(
-            String::from_utf8_lossy(&said).contains("got hello"),
-            "{said:?}"
+            String::from_utf8_lossy(&received).contains("got hello"),
+            "{received:?}"
         );
         assert!(matches!(world.receive(), DriverInput::SessionEnded { .. }));
     }
@@ -487,7 +489,7 @@ fn programs_run_beside_the_task() {
 }
 
 #[test]
-fn health_check_of_the_image_is_told() {
+fn image_health_check_is_reported() {
     let mut world = world!(false);
     let line = "HEALTHCHECK --interval=1s --retries=1 CMD cat /tmp/state && test ! -e /tmp/ill";
     world.engine.image_with("drover-health:1", line);

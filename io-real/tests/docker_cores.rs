@@ -134,9 +134,9 @@ fn container_has_the_lower_limits_of_reading_and_writing() {
     let id = world.engine.says(&["ps", "-q", "--filter", &label]);
     let format =
         "{{json .HostConfig.BlkioDeviceReadBps}} {{json .HostConfig.BlkioDeviceWriteIOps}}";
-    let said = world.engine.says(&["inspect", "-f", format, &id]);
+    let inspected = world.engine.says(&["inspect", "-f", format, &id]);
     let device = |rate| format!("[{{\"Path\":\"{}\",\"Rate\":{rate}}}]", node.display());
-    assert_eq!(said, format!("{} {}", device(1 << 20), device(100)));
+    assert_eq!(inspected, format!("{} {}", device(1 << 20), device(100)));
     world.end(1);
 }
 

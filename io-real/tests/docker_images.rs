@@ -39,8 +39,8 @@ fn volumes_of_an_image_hide_nothing_of_the_task() {
     fs::write(world.alloc_dir().join("web/local/text"), "ours").unwrap();
     let script = "cat /local/text; echo out > /alloc/data/x; echo x > /data/y; cat /etc/passwd";
     assert_eq!(world.run(1, of(sh(script), "volumes:1")).code, Some(0));
-    let said = world.log("stdout");
-    assert!(said.starts_with("oursroot:x:0:0"), "{said}");
+    let output = world.log("stdout");
+    assert!(output.starts_with("oursroot:x:0:0"), "{output}");
     let shared = world.alloc_dir().join("alloc/data/x");
     assert_eq!(fs::read_to_string(shared).unwrap(), "out\n");
     assert_eq!(world.destroy(1), Ok(None));
@@ -90,16 +90,16 @@ fn labels_of_an_image_do_not_make_it_anothers() {
 }
 
 #[test]
-fn labels_that_engines_call_their_own_say_nothing() {
+fn engine_reserved_labels_are_ignored() {
     let mut world = world!();
     let line = "LABEL com.docker.compose.project=theirs containerd.io/log=theirs nerdctl/log-uri=theirs \
                 com.docker.said=theirs drover.said=theirs maker=kept";
     world.engine.image_with("labelled:2", line);
     let config = of(command(&["/bin/sleep", "1000"]), "labelled:2");
-    let said =
+    let output =
         std::collections::BTreeMap::from([("com.docker.said".to_owned(), text("by the job"))]);
     world
-        .start(1, with(config, "labels", Value::Map(said)))
+        .start(1, with(config, "labels", Value::Map(output)))
         .unwrap();
     let container = world.engine.containers()[0].clone();
     let show = ["inspect", "-f", "{{json .Config.Labels}}", &container];
@@ -159,8 +159,8 @@ fn memory_that_is_shared_counts_as_the_tasks() {
     let config = with(config, "shm_size", Value::Int(1 << 30));
     let result = world.run(1, config);
     assert_ne!(result.code, Some(0), "{result:?}");
-    let said = world.log("stderr");
-    assert!(!said.contains("200+0 records out"), "{said}");
+    let output = world.log("stderr");
+    assert!(!output.contains("200+0 records out"), "{output}");
     assert_eq!(world.destroy(1), Ok(None));
 }
 
@@ -246,7 +246,7 @@ fn download_that_fills_the_engines_disk_is_given_up_and_leaves_nothing() {
 }
 
 #[test]
-fn archive_that_has_no_room_on_the_engines_disk_is_not_loaded() {
+fn archive_larger_than_free_disk_of_engine_is_not_loaded() {
     let Some(mut world) = small_world() else {
         return;
     };

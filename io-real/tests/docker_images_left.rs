@@ -39,10 +39,10 @@ fn loaded(image: &str) -> TaskConfig {
 /// All that images are called, and the ids of those without a name.
 fn images(world: &World) -> BTreeSet<String> {
     let line = "{{.Repository}}:{{.Tag}} {{.ID}}";
-    let said = world
+    let output = world
         .engine
         .says(&["image", "ls", "--no-trunc", "--format", line]);
-    let lines = said.lines().map(|line| line.split_once(' ').unwrap());
+    let lines = output.lines().map(|line| line.split_once(' ').unwrap());
     let called = |(name, id): (&str, &str)| match name {
         "<none>:<none>" => id.to_owned(),
         name => name.to_owned(),
@@ -276,7 +276,7 @@ fn bring(world: &mut World, launch: u128, config: TaskConfig) {
 }
 
 #[test]
-fn nothing_of_others_is_told_of_or_removed() {
+fn images_of_others_are_neither_reported_nor_removed() {
     let mut world = world!();
     world.settings.collect_images = false;
     world.begin();

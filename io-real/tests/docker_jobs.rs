@@ -228,7 +228,7 @@ fn logging(config: TaskConfig, kind: &str, options: &[(&str, &str)]) -> TaskConf
 }
 
 #[test]
-fn gap_in_output_is_told() {
+fn gap_in_output_is_reported() {
     let mut world = world!();
     let script = "test -z $FIRST || echo first; until test -e /local/go-$N; do sleep 0.01; done; \
                   seq 10000; sleep 1000";
@@ -254,9 +254,9 @@ fn gap_in_output_is_told() {
         world.begin();
         assert_eq!(world.recover(launch), Found::Running);
         assert!(
-            world.told.is_empty(),
+            world.events.is_empty(),
             "nothing is missing: {:?}",
-            world.told
+            world.events
         );
         // Nobody reads.
         drop(world.life.take());
@@ -269,7 +269,7 @@ fn gap_in_output_is_told() {
         }
         world.begin();
         assert_eq!(world.recover(launch), Found::Running);
-        world.until_told("Output may be missing since 20");
+        world.until_event("Output may be missing since 20");
         let came = |world: &World| world.log("stdout")[before.len()..].to_owned();
         world.until(|world| came(world).ends_with("\n10000\n"));
         assert!(
@@ -277,7 +277,7 @@ fn gap_in_output_is_told() {
             "it is missing"
         );
         world.end(launch);
-        assert_eq!(world.told.drain(..).count(), 1, "told once");
+        assert_eq!(world.events.drain(..).count(), 1, "told once");
     }
 }
 
@@ -300,15 +300,19 @@ fn output_goes_where_the_engine_sends_it() {
         sent.extend_from_slice(&piece[..read]);
     }
     // The engine keeps some of it, too; one that does not says so.
-    let is_told = |world: &World| {
+    let is_reported = |world: &World| {
         world
-            .told
+            .events
             .iter()
             .any(|it| it.contains("Output is not collected"))
     };
     let until = Instant::now() + LONGEST;
-    while world.log("stdout") != "to whom it may concern\n" && !is_told(&world) {
-        assert!(Instant::now() < until, "neither is there: {:?}", world.told);
+    while world.log("stdout") != "to whom it may concern\n" && !is_reported(&world) {
+        assert!(
+            Instant::now() < until,
+            "neither is there: {:?}",
+            world.events
+        );
         world.turns(100);
     }
     world.end(1);

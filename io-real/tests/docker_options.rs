@@ -28,19 +28,19 @@ fn block(fields: &[(&str, Value)]) -> Value {
 /// Says that what the engine has of the only container is this.
 fn has(world: &World, expected: &[(&str, Json)]) {
     let container = world.engine.containers()[0].clone();
-    let said = world
+    let asked = world
         .engine
         .says(&["inspect", "-f", "{{json .}}", &container]);
-    let found: Json = serde_json::from_str(&said).unwrap();
+    let found: Json = serde_json::from_str(&asked).unwrap();
     for (at, expected) in expected {
         assert_eq!(found.pointer(at), Some(expected), "{at} in {found:#}");
     }
 }
 
 /// An option of a job, what it says, and where the engine has what.
-type Said = (&'static str, Value, &'static str, Json);
+type OptionCase = (&'static str, Value, &'static str, Json);
 
-fn options_of_the_program() -> Vec<Said> {
+fn options_of_the_program() -> Vec<OptionCase> {
     let yes = || Value::Bool(true);
     vec![
         (
@@ -103,7 +103,7 @@ fn options_of_the_program() -> Vec<Said> {
     ]
 }
 
-fn options_of_its_rights() -> Vec<Said> {
+fn options_of_its_rights() -> Vec<OptionCase> {
     let limit = json!([{ "Name": "nofile", "Soft": 1024, "Hard": 2048 }]);
     let setting = "net.core.somaxconn";
     vec![
@@ -212,7 +212,7 @@ fn mounts() -> (Value, [(&'static str, Json); 2]) {
 }
 
 #[test]
-fn what_a_job_says_reaches_its_container() {
+fn option_of_a_job_reaches_its_container() {
     let mut world = world!();
     let mut config = command(&["/bin/sleep", "1000"]);
     let mut expected = Vec::new();
@@ -220,8 +220,8 @@ fn what_a_job_says_reaches_its_container() {
         config = with(config, option, value);
         expected.push((at, has));
     }
-    let (said, mounted) = mounts();
-    config = with(config, "mount", said);
+    let (asked, mounted) = mounts();
+    config = with(config, "mount", asked);
     config.user = "70:70".to_owned();
     config.cpu_shares = 500;
     (config.memory_limit, config.memory_reserved) = (64 << 20, 32 << 20);
@@ -261,12 +261,12 @@ fn what_a_job_says_reaches_its_container() {
 }
 
 #[test]
-fn what_a_job_does_not_say_is_as_the_agent_has_it() {
+fn unset_container_option_takes_the_agents_value() {
     let mut world = world!();
     world.settings.pids_limit = Some(77);
     world.settings.oom_score_adj = 9;
     world.begin();
-    let said = [
+    let asked = [
         ("pid_mode", text("host")),
         ("ipc_mode", text("shareable")),
         ("uts_mode", text("host")),
@@ -275,7 +275,7 @@ fn what_a_job_does_not_say_is_as_the_agent_has_it() {
         ("runtime", text("runc")),
     ];
     let mut config = command(&["/bin/sleep", "1000"]);
-    for (option, value) in said {
+    for (option, value) in asked {
         config = with(config, option, value);
     }
     world.start(1, config).unwrap();

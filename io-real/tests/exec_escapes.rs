@@ -1,4 +1,4 @@
-//! The program of escapes as a task of `exec`, by every door: as a task, as one that starts anew in its directory, beside
+//! The program of escapes as a task of `exec`, in every way: as a task, as one that starts anew in its directory, beside
 //! one for an operator and for a check, also after the agent died. Canaries outside see whether it got anywhere.
 //! Without root, or without control groups, this test says so and passes.
 
@@ -119,32 +119,32 @@ fn attackers() -> [(&'static str, TaskConfig); 2] {
     [("root", as_root(script(""))), ("nobody", script(""))]
 }
 
-fn assert_nothing_got(said: &str, who: &str) {
-    println!("{who}:\n{said}");
-    let got: Vec<&str> = said
+fn assert_nothing_got(output: &str, who: &str) {
+    println!("{who}:\n{output}");
+    let got: Vec<&str> = output
         .lines()
         .filter(|line| line.contains(": GOT "))
         .collect();
     assert!(got.is_empty(), "{who}: {got:#?}");
-    assert!(said.ends_with("done\n"), "{who}: {said}");
-    assert!(said.lines().count() > 50, "{who}: {said}");
+    assert!(output.ends_with("done\n"), "{who}: {output}");
+    assert!(output.lines().count() > 50, "{who}: {output}");
 }
 
 /// By the doors of operators, and of checks and of scripts that tell of changes.
 fn attack_beside(world: &mut World, canaries: &mut Canaries, targets: &[String], when: &str) {
     let args: Vec<&str> = targets.iter().map(String::as_str).collect();
     for (who, config) in attackers() {
-        let door = format!("{who}, beside a task, {when}");
-        let said = beside(world, "/local/escapes", &args, config.clone());
-        assert_nothing_got(&said, &door);
-        canaries.assert_untouched(&door);
-        let door = format!("{who}, by a script, {when}");
-        let said = format!("/local/said-{}", config.user);
-        let run = format!("/local/escapes {} > {said} 2>&1", targets.join(" "));
+        let way = format!("{who}, beside a task, {when}");
+        let output = beside(world, "/local/escapes", &args, config.clone());
+        assert_nothing_got(&output, &way);
+        canaries.assert_untouched(&way);
+        let way = format!("{who}, by a script, {when}");
+        let output = format!("/local/said-{}", config.user);
+        let run = format!("/local/escapes {} > {output} 2>&1", targets.join(" "));
         run_beside(world, run, config);
-        let said = world.task_dir().join(said.trim_start_matches('/'));
-        assert_nothing_got(&fs::read_to_string(said).unwrap(), &door);
-        canaries.assert_untouched(&door);
+        let output = world.task_dir().join(output.trim_start_matches('/'));
+        assert_nothing_got(&fs::read_to_string(output).unwrap(), &way);
+        canaries.assert_untouched(&way);
     }
 }
 

@@ -314,7 +314,7 @@ fn volume_is_mounted_for_reading_or_writing() {
 }
 
 #[test]
-fn what_the_host_unmounts_goes_from_volumes_that_follow_it() {
+fn unmounted_host_directory_leaves_volume_with_propagation() {
     let Some(mut world) = World::isolated("follows") else {
         return;
     };
@@ -353,8 +353,8 @@ fn what_the_host_unmounts_goes_from_volumes_that_follow_it() {
     fs::write(&ready, "go\n").unwrap();
     assert_eq!(fs::read_to_string(done).unwrap(), "done\n");
     world.end(1);
-    let said = fs::read_to_string(world.task_dir().join("local/said")).unwrap();
-    assert_eq!(said, "/srv/alone/inner:\nfile\n\n/srv/follows/inner:\n");
+    let output = fs::read_to_string(world.task_dir().join("local/said")).unwrap();
+    assert_eq!(output, "/srv/alone/inner:\nfile\n\n/srv/follows/inner:\n");
 }
 
 #[test]
@@ -412,15 +412,15 @@ fn switched_off_filters_and_limits_of_privileges_are_off() {
                 if no_new_privileges { "1" } else { "0" },
                 if seccomp { "2" } else { "0" },
             ];
-            let said = world.stdout();
-            assert_eq!(said.lines().collect::<Vec<_>>(), expected, "as {user}");
+            let output = world.stdout();
+            assert_eq!(output.lines().collect::<Vec<_>>(), expected, "as {user}");
             world.destroy(1).unwrap();
         }
     }
 }
 
 #[test]
-fn host_processes_are_seen_where_that_is_allowed() {
+fn host_processes_are_visible_where_allowed() {
     let Some(mut world) = World::isolated("host-pids") else {
         return;
     };
@@ -453,8 +453,8 @@ fn session_and_script_enter_the_task() {
     world.start(1, script(&text)).unwrap();
     assert_eq!(fs::read_to_string(ready).unwrap(), "up\n");
     let own = fs::read_to_string(world.task_dir().join("local/own")).unwrap();
-    let said = beside(&mut world, "/bin/sh", &["-c", show], script(""));
-    assert_eq!(said, own);
+    let output = beside(&mut world, "/bin/sh", &["-c", show], script(""));
+    assert_eq!(output, own);
     run_beside(&mut world, format!("({show}) > /local/script"), script(""));
     let script = fs::read_to_string(world.task_dir().join("local/script")).unwrap();
     assert_eq!(script, own);

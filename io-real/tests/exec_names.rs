@@ -37,7 +37,7 @@ fn leave_run() -> bool {
 }
 
 #[test]
-fn files_of_systemds_resolver_are_seen_without_its_sockets() {
+fn systemd_resolver_files_are_visible_without_its_sockets() {
     if !leave_run() {
         return;
     }

@@ -43,7 +43,7 @@ struct Session {
     op: Op,
     client: SessionClient,
     _asking: Asking,
-    said: String,
+    shown: String,
 }
 
 fn ask(world: &mut World, launch: u128, user: &str, text: &str) -> (Session, Result<(), Failure>) {
@@ -68,7 +68,7 @@ fn ask(world: &mut World, launch: u128, user: &str, text: &str) -> (Session, Res
         op,
         client,
         _asking: asking,
-        said: String::new(),
+        shown: String::new(),
     };
     match world.receive() {
         DriverInput::SessionOpened { op, result, .. } if op == session.op => (session, result),
@@ -93,11 +93,11 @@ impl Session {
     }
 
     /// What is said until a text is among it, or to the end; the exit code then.
-    fn hear(&mut self, world: &mut World, until: Option<&str>) -> Option<i32> {
-        while until.is_none_or(|text| !self.said.contains(text)) {
+    fn read_until(&mut self, world: &mut World, until: Option<&str>) -> Option<i32> {
+        while until.is_none_or(|text| !self.shown.contains(text)) {
             let next = self.client.output.recv();
             match world.life().runtime.block_on(next).unwrap() {
-                SessionOutput::Data(_, bytes) => self.said += &String::from_utf8_lossy(&bytes),
+                SessionOutput::Data(_, bytes) => self.shown += &String::from_utf8_lossy(&bytes),
                 SessionOutput::Closed(_) => {}
                 SessionOutput::Exited(result) => return result.code,
                 SessionOutput::Failed(why) => panic!("{why}"),
@@ -108,9 +108,9 @@ impl Session {
 
     /// What was said, and the exit code, when it has ended.
     fn end(mut self, world: &mut World) -> (String, Option<i32>) {
-        let code = self.hear(world, None);
+        let code = self.read_until(world, None);
         ended(world, self.op);
-        (self.said.replace('\r', ""), code)
+        (self.shown.replace('\r', ""), code)
     }
 }
 
@@ -143,18 +143,21 @@ fn terminal_has_a_name_in_the_task() {
         };
         session.say(&mut world, SessionInput::Resize(size));
         session.type_in(&mut world, "go\n");
-        let (said, code) = session.end(&mut world);
-        let number = number_of(said.lines().nth(1).unwrap());
+        let (shown, code) = session.end(&mut world);
+        let number = number_of(shown.lines().nth(1).unwrap());
         let expected = format!(
             "go\n/dev/pts/{number}\nall\n40 100\n{number}\nptmx\nnobody 620\nby name\nby device\n"
         );
-        assert_eq!((said, code), (expected, Some(7)));
+        assert_eq!((shown, code), (expected, Some(7)));
     }
     let mut first = open(&mut world, 1, "nobody", "tty; read go");
-    first.hear(&mut world, Some("\n"));
+    first.read_until(&mut world, Some("\n"));
     let mut second = open(&mut world, 1, "root", "tty; read go");
-    second.hear(&mut world, Some("\n"));
-    assert_ne!(number_of(first.said.trim()), number_of(second.said.trim()));
+    second.read_until(&mut world, Some("\n"));
+    assert_ne!(
+        number_of(first.shown.trim()),
+        number_of(second.shown.trim())
+    );
     for session in [first, second] {
         session.type_in(&mut world, "go\n");
         assert_eq!(session.end(&mut world).1, Some(0));
@@ -172,12 +175,12 @@ fn keys_stop_and_interrupt_what_is_in_front() {
                 sh -c 'echo second; exec sleep 1000'; echo interrupted $?; exit 5";
     let mut session = open(&mut world, 1, "nobody", text);
     for (until, keys) in [("first", "\u{1a}"), ("second", "\u{3}")] {
-        session.hear(&mut world, Some(until));
+        session.read_until(&mut world, Some(until));
         session.type_in(&mut world, keys);
     }
-    let (said, code) = session.end(&mut world);
-    assert!(said.contains("stopped 148\n"), "{said}");
-    assert!(said.contains("interrupted 130\n"), "{said}");
+    let (shown, code) = session.end(&mut world);
+    assert!(shown.contains("stopped 148\n"), "{shown}");
+    assert!(shown.contains("interrupted 130\n"), "{shown}");
     assert_eq!(code, Some(5));
     world.end(1);
 }
@@ -190,7 +193,7 @@ fn program_is_hung_up_when_its_client_goes() {
     world.start(1, script("nobody", "exec sleep 1000")).unwrap();
     let text = "trap 'echo hung > /local/up; exit' HUP; echo ready; while :; do sleep 1; done";
     let mut session = open(&mut world, 1, "nobody", text);
-    session.hear(&mut world, Some("ready"));
+    session.read_until(&mut world, Some("ready"));
     let op = session.op;
     drop(session);
     ended(&mut world, op);
@@ -231,8 +234,8 @@ fn hostile_task_only_spoils_its_own_sessions() {
         );
         println!("{trick}: {}", failure.message);
         let other = open(&mut world, 2, "nobody", "tty");
-        let (said, code) = other.end(&mut world);
-        number_of(said.trim());
+        let (shown, code) = other.end(&mut world);
+        number_of(shown.trim());
         assert_eq!(code, Some(0));
     }
     world.end(1);

@@ -221,7 +221,7 @@ async fn hanging_probe_delays_no_other() {
 
     let failure = prober.ask("arch").await.unwrap_err();
     assert!(
-        failure.recoverable && failure.message.contains("still looks"),
+        failure.recoverable && failure.message.contains("still runs"),
         "{failure:?}"
     );
     assert_eq!(kernel.state.lock().unwrap().asked, 1);

@@ -1,4 +1,4 @@
-//! Tokens of tasks: what they say, who can check them, where they are written, and who is told.
+//! Tokens of tasks: what they say, who can check them, where they are written, and who is notified.
 
 #![allow(
     clippy::unwrap_used,

@@ -35,8 +35,8 @@ fn reached_first(
     };
     let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
     let here = UdpSocket::bind(("0.0.0.0", port)).unwrap();
-    let patience = Some(Duration::from_millis(100));
-    here.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_millis(100));
+    here.set_read_timeout(timeout).unwrap();
     let port = here.local_addr().unwrap().port();
     let start = Instant::now();
     loop {
@@ -105,7 +105,7 @@ fn metadata_of_cloud_is_reached_from_behind_bridge_only_if_that_is_allowed() {
 }
 
 #[test]
-fn packets_with_an_address_of_nobody_behind_the_bridge_do_not_reach_the_host() {
+fn packets_with_unknown_source_address_do_not_reach_the_host() {
     let Some(world) = World::new() else { return };
     if says(&["ip", "-Version"]).is_none() {
         eprintln!("skipped: there is no ip");
@@ -143,16 +143,16 @@ fn packets_with_an_address_of_nobody_behind_the_bridge_do_not_reach_the_host() {
         }
         Ok(())
     };
-    let mut said = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     until(|| {
         entrance.run(send).unwrap();
         let mut seen = [0; 16];
         while let Ok(length) = here.recv(&mut seen) {
-            said.insert(String::from_utf8_lossy(&seen[..length]).into_owned());
+            reported.insert(String::from_utf8_lossy(&seen[..length]).into_owned());
         }
-        said.contains("own")
+        reported.contains("own")
     });
-    assert_eq!(said, BTreeSet::from(["own".to_owned()]));
+    assert_eq!(reported, BTreeSet::from(["own".to_owned()]));
     world.networks.remove(alloc, None).unwrap();
 }
 
@@ -183,7 +183,7 @@ fn allocation_has_so_many_connections_and_no_more() {
     let gateway = Ipv4Addr::from(world.bridge.subnet.gateway().0);
     let here = TcpListener::bind((gateway, 0)).unwrap();
     let to = here.local_addr().unwrap();
-    let connect = |patience| TcpStream::connect_timeout(&to, patience);
+    let connect = |timeout| TcpStream::connect_timeout(&to, timeout);
     let entrance = networks.entrance(alloc, Some(&own)).unwrap().unwrap();
     // What comes from the host counts for nobody, so that is how to wait for the way.
     let inside = entrance.run(|| TcpListener::bind(("0.0.0.0", 80))).unwrap();
@@ -191,8 +191,8 @@ fn allocation_has_so_many_connections_and_no_more() {
     until(|| TcpStream::connect((inside_at, 80)).is_ok());
     drop(inside);
     let vainly = Duration::from_millis(500);
-    let patience = [TIMEOUT, TIMEOUT, TIMEOUT, vainly, vainly];
-    let made = entrance.run(|| Ok(patience.map(connect))).unwrap();
+    let timeout = [TIMEOUT, TIMEOUT, TIMEOUT, vainly, vainly];
+    let made = entrance.run(|| Ok(timeout.map(connect))).unwrap();
     assert_eq!(
         made.each_ref().map(Result::is_ok),
         [true, true, true, false, false]

@@ -236,7 +236,7 @@ fn rules_that_somebody_removes_are_there_again() {
 }
 
 #[test]
-fn rules_that_lead_nowhere_are_told_and_can_be_removed() {
+fn dangling_network_rules_are_reported_and_removable() {
     let Some(world) = World::new() else { return };
     let networks = &world.networks;
     let (alloc, work) = world.wanted(1);

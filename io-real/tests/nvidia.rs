@@ -236,7 +236,7 @@ async fn failing_nvml_reports_reason_and_recovers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_nvml_blocks_nobody() {
+async fn hanging_nvml_blocks_no_other_probe() {
     let standin = Standin::new("gpus 1\nhang nvmlDeviceGetCount_v2");
     let mut gpus = Gpus::new(standin.settings());
     gpus.watch();

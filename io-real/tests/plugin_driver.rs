@@ -1,4 +1,4 @@
-//! Tasks of a driver that is a plugin, with real processes: each is answered and its end told
+//! Tasks of a driver that is a plugin, with real processes: each is answered and its end reported
 //! once, whatever becomes of the plugin and of the agent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -98,7 +98,7 @@ async fn driver_task_events_are_forwarded() {
         let event = soon(events.next()).await.unwrap().unwrap();
         assert_eq!(event.task_id, LaunchId(launch).to_string());
         // The stream may be open only by now.
-        received = world.said_by(launch).await;
+        received = world.message_of(launch).await;
         if received.is_some() {
             break;
         }
@@ -147,10 +147,10 @@ async fn failed_plugin_start_has_reason() {
     let mut typo = sh("true");
     typo.config.insert("comand".to_owned(), Value::from("x"));
     let failure = world.start(2, typo).await.unwrap_err();
-    let told = r#"comand: unknown option "comand" (did you mean "command"?)"#;
+    let expected = r#"comand: unknown option "comand" (did you mean "command"?)"#;
     assert_eq!(
         (failure.message.as_str(), failure.recoverable),
-        (told, false)
+        (expected, false)
     );
     let mut missing = sh("true");
     missing

@@ -1,4 +1,4 @@
-//! What plugins measure, with real processes: heard while somebody looks, and whatever a plugin
+//! What plugins measure, with real processes: received while somebody asks, and whatever a plugin
 //! does wrong there costs its own numbers and nothing else.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]

@@ -1,4 +1,4 @@
-//! Posting over TLS: whom it believes, and what is said to nobody else.
+//! Posting over TLS: whom it believes, and what is sent to nobody else.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn fixture(name: &str) -> PathBuf {
 /// if there was no handshake.
 struct Server {
     at: SocketAddr,
-    heard: JoinHandle<Option<String>>,
+    received: JoinHandle<Option<String>>,
 }
 
 impl Server {
@@ -46,11 +46,11 @@ impl Server {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .unwrap();
-        let heard = std::thread::spawn(move || {
+        let received = std::thread::spawn(move || {
             let (connection, _) = listener.accept().unwrap();
             serve(Arc::new(config), connection, answer)
         });
-        Server { at, heard }
+        Server { at, received }
     }
 
     fn post_box(&self, host: &str, ca_file: Option<PathBuf>) -> PostBox {
@@ -86,26 +86,28 @@ async fn post(to: &PostBox) -> Result<drover_io_real::post::Answer, String> {
 }
 
 #[tokio::test]
-async fn server_of_configured_authority_is_told() {
+async fn server_of_configured_authority_is_notified() {
     let server = Server::start("503 Busy\r\nRetry-After: 7");
     let to = server.post_box("localhost", Some(fixture("ca.pem")));
     let answer = post(&to).await.unwrap();
     assert_eq!((answer.status, answer.words.as_str()), (503, "ok"));
     assert_eq!(answer.retry_after, Some(Duration::from_secs(7)));
-    let heard = server.heard.join().unwrap().unwrap();
+    let received = server.received.join().unwrap().unwrap();
     assert!(
-        heard.starts_with("POST /hook?token=s3cret HTTP/1.1\r\n"),
-        "{heard}"
+        received.starts_with("POST /hook?token=s3cret HTTP/1.1\r\n"),
+        "{received}"
     );
     assert!(
-        heard.to_lowercase().contains("authorization: bearer t0ken"),
-        "{heard}"
+        received
+            .to_lowercase()
+            .contains("authorization: bearer t0ken"),
+        "{received}"
     );
 }
 
 /// Whoever cannot prove who he is learns neither the path nor the headers nor what is posted.
 #[tokio::test]
-async fn server_that_nobody_vouches_for_is_told_nothing() {
+async fn server_with_untrusted_certificate_is_sent_nothing() {
     for (host, ca_file) in [
         // This machine trusts others.
         ("localhost", None),
@@ -118,7 +120,7 @@ async fn server_that_nobody_vouches_for_is_told_nothing() {
         let why = post(&to).await.unwrap_err();
         assert!(why.contains("certificate"), "{host} {ca_file:?}: {why}");
         assert!(!why.contains("s3cret") && !why.contains("t0ken"), "{why}");
-        assert_eq!(server.heard.join().unwrap(), None, "{host} {ca_file:?}");
+        assert_eq!(server.received.join().unwrap(), None, "{host} {ca_file:?}");
     }
 }
 

@@ -23,7 +23,7 @@ use drover_core::time::Span;
 const GREEDY: &str = "tail -n 1 /dev/zero";
 
 #[test]
-fn task_that_succeeds_is_not_blamed_for_memory_of_a_program_beside_it() {
+fn successful_task_is_not_an_oom_kill_for_a_program_beside_it() {
     let mut world = World::new("oom-beside");
     if world.groups.is_none() {
         eprintln!("skipped: there are no control groups");
@@ -59,7 +59,7 @@ fn task_that_succeeds_is_not_blamed_for_memory_of_a_program_beside_it() {
 }
 
 #[test]
-fn task_that_fails_because_its_child_had_no_memory_is_told_so() {
+fn task_failed_by_oom_kill_of_its_child_is_reported_as_such() {
     let mut world = World::new("oom-child");
     if world.groups.is_none() {
         eprintln!("skipped: there are no control groups");

@@ -117,7 +117,7 @@ fn limits_of_task_are_those_of_its_groups() {
 }
 
 #[test]
-fn moves_are_prepared_and_nobody_is_moved() {
+fn moves_are_prepared_without_moving_processes() {
     let Some(groups) = Groups::new("moves") else {
         return;
     };
@@ -181,23 +181,23 @@ fn group_has_the_lower_limits_of_reading_and_writing() {
         "blkio.throttle.read_bps_device",
         "blkio.throttle.write_iops_device",
     ];
-    let mut said = String::new();
+    let mut output = String::new();
     for dir in group.procs.iter().filter_map(|procs| procs.parent()) {
         let texts = files.map(|file| fs::read_to_string(dir.join(file)).unwrap_or_default());
-        said += &texts.concat();
+        output += &texts.concat();
     }
     let expected = match limiting.version() {
         Version::V2 => format!("{disk} rbps=1048576 wbps=max riops=max wiops=100\n"),
         Version::V1 | Version::Hybrid => format!("{disk} 1048576\n{disk} 100\n"),
     };
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     let rig = Rig::new();
     let exit = rig.run(&within(&group, Task::sh(1, "cat /proc/self/cgroup")));
     assert_eq!(exit.code, Some(0));
-    let said = rig.stdout();
+    let output = rig.stdout();
     let is_of_disks = |line: &&str| limiting.version() == Version::V2 || line.contains("blkio");
-    let line = said.lines().find(is_of_disks).unwrap();
-    assert!(line.ends_with("/slow.task"), "{said}");
+    let line = output.lines().find(is_of_disks).unwrap();
+    assert!(line.ends_with("/slow.task"), "{output}");
     limiting.remove("slow.task").unwrap();
     assert!(limiting.list().unwrap().is_empty());
 }
@@ -483,7 +483,7 @@ fn dirs_of(groups: &Groups) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nobody_else_can_lock_the_groups() {
+fn cgroups_cannot_be_locked_by_other_users() {
     let Some(groups) = Groups::new("closed") else {
         return;
     };

@@ -76,8 +76,8 @@ fn flood_of_output_costs_the_shim_a_fifth_of_a_processor() {
     // Its parent is the shim.
     let script = format!("{uptime}; {flood}; {uptime}; cat /proc/$PPID/stat >&2");
     rig.run(&rotating(1, &script, 2, 1_000_000));
-    let said = rig.output(ERR, 1_000_000);
-    let lines: Vec<&str> = said.lines().collect();
+    let written = rig.output(ERR, 1_000_000);
+    let lines: Vec<&str> = written.lines().collect();
     let seconds = |line: &str| line.parse::<f64>().unwrap();
     let took = seconds(lines[1]) - seconds(lines[0]);
     let worked = worked(lines[2]);
@@ -267,7 +267,7 @@ fn output_flood_blocks_no_signals() {
 }
 
 #[test]
-fn silent_client_blocks_nobody() {
+fn silent_client_blocks_no_other() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
     let rig = Rig::new();
     let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();

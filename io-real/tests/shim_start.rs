@@ -1,4 +1,4 @@
-//! Starting tasks: what they get, how their end is told, and what stops them from starting.
+//! Starting tasks: what they get, how their end is reported, and what stops them from starting.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

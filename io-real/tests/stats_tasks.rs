@@ -24,10 +24,10 @@ fn sampler(world: &mut World) -> Sampler {
 }
 
 fn measure(world: &mut World, sampler: &Sampler, launch: u128) -> Option<Arc<TaskUsage>> {
-    look_at(world, sampler, launch, Depth::Processes)
+    measure_launch(world, sampler, launch, Depth::Processes)
 }
 
-fn look_at(
+fn measure_launch(
     world: &mut World,
     sampler: &Sampler,
     launch: u128,
@@ -78,7 +78,7 @@ fn ended_task_keeps_last_measurement() {
     let up = world.fifo("up");
     world.start(1, sh(BUSY)).unwrap();
     assert_eq!(receive(&up), "up");
-    let last = look_at(&mut world, &sampler, 1, Depth::Totals).unwrap();
+    let last = measure_launch(&mut world, &sampler, 1, Depth::Totals).unwrap();
     assert!(last.processes.is_empty(), "they were not asked for");
     world.end_quietly(1);
     // Its processes are not known yet, so it is looked for again.

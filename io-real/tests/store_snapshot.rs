@@ -121,7 +121,7 @@ fn snapshot_is_of_one_commit_and_its_agent_goes_on() {
 }
 
 #[test]
-fn nothing_in_a_snapshot_is_readable_without_the_root_key() {
+fn snapshot_without_root_key_is_unreadable() {
     let (dir, snapshot) = saved();
     let root = fs::read(dir.path().join("keyring/root")).unwrap();
     for secret in [SECRET.as_bytes(), &root, b"password"] {
@@ -133,8 +133,11 @@ fn nothing_in_a_snapshot_is_readable_without_the_root_key() {
     let store = Store::open(other.path()).unwrap().store;
     commit(&store, 1, allocs(7..8, "own")).unwrap();
     let before = bytes(other.path());
-    let told = store.keys().restore(other.path(), &snapshot);
-    assert!(matches!(told, Err(SnapshotError::Locked(_))), "{told:?}");
+    let outcome = store.keys().restore(other.path(), &snapshot);
+    assert!(
+        matches!(outcome, Err(SnapshotError::Locked(_))),
+        "{outcome:?}"
+    );
     assert!(before == bytes(other.path()));
     drop(store);
     staged(other.path(), &snapshot);
@@ -155,8 +158,8 @@ fn changed_snapshot_is_refused() {
     let store = Store::open(dir.path()).unwrap().store;
     let before = bytes(dir.path());
     let is_refused = |bytes: &[u8], how: &str| {
-        let told = store.keys().restore(dir.path(), bytes);
-        assert!(told.is_err(), "{how}");
+        let outcome = store.keys().restore(dir.path(), bytes);
+        assert!(outcome.is_err(), "{how}");
     };
     for at in 0..snapshot.len() {
         let mut bytes = snapshot.clone();
@@ -208,8 +211,11 @@ fn restored_state_replaces_the_present_one_and_keeps_it_beside() {
 fn state_that_is_there_is_not_replaced_unasked() {
     let (dir, snapshot) = saved();
     let data_dir = DataDir::open(dir.path()).unwrap();
-    let told = stage(&data_dir, &snapshot, false);
-    assert!(matches!(told, Err(SnapshotError::NotEmpty)), "{told:?}");
+    let outcome = stage(&data_dir, &snapshot, false);
+    assert!(
+        matches!(outcome, Err(SnapshotError::NotEmpty)),
+        "{outcome:?}"
+    );
     assert!(!dir.path().join("restore").exists());
     let new = TempDir::new().unwrap();
     let data_dir = DataDir::open(new.path()).unwrap();

@@ -128,17 +128,17 @@ fn without_watches(test: &str) {
         .env(UNWATCHED, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    let printed = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{printed}");
+    assert!(printed.contains("1 passed"), "{printed}");
 }
 
 const UNWATCHED: &str = "DROVER_TEST_UNWATCHED";
 
 #[tokio::test]
-async fn source_is_looked_at_where_the_kernel_watches_no_more() {
+async fn source_is_polled_where_inotify_is_exhausted() {
     if std::env::var_os(UNWATCHED).is_none() {
-        return without_watches("source_is_looked_at_where_the_kernel_watches_no_more");
+        return without_watches("source_is_polled_where_inotify_is_exhausted");
     }
     let none = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC);
     assert!(none.is_err());

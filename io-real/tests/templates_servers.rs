@@ -158,7 +158,7 @@ async fn variable_of_servers_is_rendered_and_watched() {
 }
 
 #[tokio::test]
-async fn refused_variable_is_told_and_awaited() {
+async fn refused_variable_is_reported_and_awaited() {
     let servers = Servers::new(Err(refused()));
     let mut world = asked(Some(&servers));
     let words = "nomadVar a/b (the servers refuse it: Permission denied)";
@@ -207,7 +207,7 @@ async fn servers_out_of_reach_are_awaited_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_when_the_rendering_is_over() {
+async fn ended_rendering_asks_no_server() {
     let servers = Servers::new(Ok(Some("one")));
     let mut world = asked(Some(&servers));
     answer(&mut world).await.unwrap();

@@ -61,7 +61,7 @@ async fn directory_is_made_and_found_again_with_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn directory_belongs_to_whom_its_parameters_say() {
+async fn volume_directory_owner_follows_its_parameters() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: not root");
     }

@@ -14,6 +14,9 @@ pub struct Networks {
     there: BTreeMap<AllocId, SimNetwork>,
     /// Whose somebody else removed, as long as they were not made again.
     taken: BTreeSet<AllocId>,
+    /// Whose cannot be removed.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    resisting: BTreeSet<AllocId>,
 }
 
 /// How much of a network is made.
@@ -65,10 +68,22 @@ impl Networks {
         holder
     }
 
-    /// Removes one. Where none is, nothing happens.
-    pub(crate) fn remove(&mut self, id: AllocId) {
-        self.taken.remove(&id);
-        self.there.remove(&id);
+    /// Removes one. Where none is, nothing happens. `false` if it cannot be removed.
+    pub(crate) fn remove(&mut self, id: AllocId) -> bool {
+        let goes = !self.resisting.contains(&id);
+        if goes {
+            self.taken.remove(&id);
+            self.there.remove(&id);
+        }
+        goes
+    }
+
+    /// From now on that of an allocation can be removed, or cannot.
+    pub fn set_removable(&mut self, id: AllocId, can_be: bool) {
+        match can_be {
+            true => drop(self.resisting.remove(&id)),
+            false => drop(self.resisting.insert(id)),
+        }
     }
 
     /// Somebody else removes one.

@@ -1,7 +1,7 @@
 //! The flight recorder's language: what a recording holds, what is hidden in it, and how it is told
 //! whether playing it again does the same. No I/O: who writes and reads files is elsewhere.
 //!
-//! The core does the same when it is told the same. So a recording holds what an agent was told, and of
+//! The core does the same when it gets the same inputs. So a recording holds the inputs of an agent, and of
 //! what followed only as much as tells that playing it does something else:
 //!
 //! - for each step the number of its effects;

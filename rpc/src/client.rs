@@ -30,9 +30,9 @@ use crate::types::Request;
 /// After so many temporary errors or missed deadlines in a row the client fails over.
 const MAX_FAILURES: u32 = 3;
 
-/// What of a server a call puts up with.
+/// Which failures of a server a call tolerates before it is left.
 #[derive(Clone, Copy)]
-struct Patience {
+struct RetryPolicy {
     /// A server that misses so many deadlines in a row is left. With none, a missed one says nothing of it, nor do
     /// its temporary errors.
     missed: Option<u32>,
@@ -43,7 +43,7 @@ struct Patience {
 }
 
 /// That of most calls.
-const USUAL: Patience = Patience {
+const DEFAULT_RETRY: RetryPolicy = RetryPolicy {
     missed: Some(MAX_FAILURES),
     unreadable: false,
     follows: false,
@@ -58,7 +58,7 @@ pub trait Connector: Send + Sync + 'static {
     /// keep-alive, user timeout) are the connector's.
     fn connect(&self, address: &str) -> impl Future<Output = io::Result<Self::Io>> + Send;
 
-    /// Is told why a server is not used: there was no connection, or it is over. For a log; calls go on by
+    /// Is notified why a server is not used: there was no connection, or it is over. For a log; calls go on by
     /// themselves.
     fn failed(&self, error: &Error) {
         let _ = error;
@@ -74,7 +74,7 @@ pub struct Client<C, H> {
     start: Instant,
     servers: Mutex<Servers>,
     current: Mutex<Option<Connection>>,
-    /// Tells who waits that a server was left.
+    /// Notifies waiting calls that a server was left.
     left: watch::Sender<()>,
     /// Held by whoever opens a connection; the others wait for it.
     connecting: tokio::sync::Mutex<()>,
@@ -114,7 +114,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
     /// # Errors
     /// If a server replies with an error that is not temporary, or none replies in time.
     pub async fn call<R: Request>(&self, request: &R, wait: Duration) -> Result<R::Reply, Error> {
-        self.call_with(request, wait, USUAL).await
+        self.call_with(request, wait, DEFAULT_RETRY).await
     }
 
     /// The same where a reply that cannot be read says nothing of the server, but of what was asked for.
@@ -126,11 +126,11 @@ impl<C: Connector, H: Handler> Client<C, H> {
         request: &R,
         wait: Duration,
     ) -> Result<R::Reply, Error> {
-        let patience = Patience {
+        let policy = RetryPolicy {
             unreadable: true,
-            ..USUAL
+            ..DEFAULT_RETRY
         };
-        self.call_with(request, wait, patience).await
+        self.call_with(request, wait, policy).await
     }
 
     /// The same for a question that servers hold back until there is news, and that is harmless to ask twice. One that was
@@ -144,8 +144,15 @@ impl<C: Connector, H: Handler> Client<C, H> {
         wait: Duration,
     ) -> Result<R::Reply, Error> {
         let follows = R::IDEMPOTENT;
-        self.call_with(request, wait, Patience { follows, ..USUAL })
-            .await
+        self.call_with(
+            request,
+            wait,
+            RetryPolicy {
+                follows,
+                ..DEFAULT_RETRY
+            },
+        )
+        .await
     }
 
     /// The same for what cannot wait: a server that misses the deadline is left at once, also if it took the call.
@@ -158,8 +165,15 @@ impl<C: Connector, H: Handler> Client<C, H> {
         wait: Duration,
     ) -> Result<R::Reply, Error> {
         let missed = Some(1);
-        self.call_with(request, wait, Patience { missed, ..USUAL })
-            .await
+        self.call_with(
+            request,
+            wait,
+            RetryPolicy {
+                missed,
+                ..DEFAULT_RETRY
+            },
+        )
+        .await
     }
 
     /// The same for what others ask, of whom nobody knows how often, and which servers: what comes of it says nothing
@@ -172,19 +186,19 @@ impl<C: Connector, H: Handler> Client<C, H> {
         request: &R,
         wait: Duration,
     ) -> Result<R::Reply, Error> {
-        let patience = Patience {
+        let policy = RetryPolicy {
             missed: None,
             unreadable: true,
             follows: false,
         };
-        self.call_with(request, wait, patience).await
+        self.call_with(request, wait, policy).await
     }
 
     async fn call_with<R: Request>(
         &self,
         request: &R,
         wait: Duration,
-        patience: Patience,
+        policy: RetryPolicy,
     ) -> Result<R::Reply, Error> {
         let deadline = Instant::now() + wait;
         let mut last = None;
@@ -201,7 +215,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
             let connection = connection?;
             let left = deadline.saturating_duration_since(Instant::now());
             let called = connection.call(request, left);
-            let called = match patience.follows {
+            let called = match policy.follows {
                 false => Some(called.await),
                 true => self.unless_left(&connection, called).await,
             };
@@ -213,12 +227,12 @@ impl<C: Connector, H: Handler> Client<C, H> {
                 Some(Err(error)) => error,
                 None => continue,
             };
-            if !self.may_retry(&connection, &error, R::IDEMPOTENT, patience) {
+            if !self.may_retry(&connection, &error, R::IDEMPOTENT, policy) {
                 return Err(error);
             }
             if let Error::Server { .. } = error {
                 temporary += 1;
-                if temporary % MAX_FAILURES == 0 && patience.missed.is_some() {
+                if temporary % MAX_FAILURES == 0 && policy.missed.is_some() {
                     self.fail_over(&connection);
                 }
                 let retry = Instant::now() + locked(&self.servers).retry_delay();
@@ -263,7 +277,7 @@ impl<C: Connector, H: Handler> Client<C, H> {
         connection: &Connection,
         error: &Error,
         idempotent: bool,
-        patience: Patience,
+        policy: RetryPolicy,
     ) -> bool {
         match error {
             Error::Server { error, .. } => {
@@ -272,12 +286,12 @@ impl<C: Connector, H: Handler> Client<C, H> {
             }
             Error::DeadlineExceeded { acknowledged, .. } => {
                 let too_many = |most| self.missed.fetch_add(1, Ordering::Relaxed) + 1 >= most;
-                if !acknowledged || patience.missed.is_some_and(too_many) {
+                if !acknowledged || policy.missed.is_some_and(too_many) {
                     self.fail_over(connection);
                 }
                 false
             }
-            Error::InvalidReply { .. } if patience.unreadable => false,
+            Error::InvalidReply { .. } if policy.unreadable => false,
             Error::InvalidReply { .. } => {
                 self.fail_over(connection);
                 false

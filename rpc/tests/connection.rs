@@ -62,7 +62,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_call_delays_no_other() {
+async fn slow_call_delays_no_other() {
     let (node, _peer) = with_server(|method, _| match method {
         "Node.GetClientAllocs" => Does::Reply(60 * SECOND, vec![0xc0]),
         _ => Does::empty(),
@@ -82,7 +82,7 @@ async fn a_slow_call_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_a_reply_ends_at_its_deadline_and_costs_nothing_else() {
+async fn call_without_reply_ends_at_its_deadline_alone() {
     let (node, _peer) = with_server(|method, _| match method {
         "Status.Ping" => Does::empty(),
         _ => Does::Nothing,
@@ -100,7 +100,7 @@ async fn a_call_without_a_reply_ends_at_its_deadline_and_costs_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_resets_its_stream() {
+async fn abandoned_call_resets_its_stream() {
     let Both {
         node, mut incoming, ..
     } = both(Limits::default());
@@ -114,7 +114,7 @@ async fn a_call_that_is_given_up_resets_its_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_refuses_is_known_by_its_type() {
+async fn server_error_is_classified_by_its_text() {
     for (text, refusal) in [
         ("rpc error: node not found", ServerErrorKind::UnknownNode),
         (
@@ -140,16 +140,16 @@ async fn what_a_server_refuses_is_known_by_its_type() {
             .await
             .expect_err("refused");
         assert_eq!(error.server_error_kind(), Some(refusal));
-        let said = error.to_string();
+        let message = error.to_string();
         assert!(
-            said.contains("server-1:4647") && said.contains(text),
-            "{said}"
+            message.contains("server-1:4647") && message.contains(text),
+            "{message}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_reply_fails_its_call_only() {
+async fn invalid_reply_fails_its_call_alone() {
     let nonsense: [&[u8]; 5] = [
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         // The number of another call.
@@ -176,7 +176,7 @@ async fn what_is_no_reply_fails_its_call_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_larger_than_allowed_is_refused_before_it_is_there() {
+async fn oversized_reply_is_refused_before_it_arrives() {
     let limits = Limits {
         reply_bytes: 1 << 20,
         ..Limits::default()
@@ -255,7 +255,7 @@ async fn calls_of_the_server_are_answered() {
 
 /// A server that gets no acknowledgement within 75 s closes the session, and every call with it.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_90_s_costs_no_other() {
+async fn call_of_90_s_leaves_other_calls_alone() {
     assert!(LONG > OPEN_TIMEOUT);
     let Both {
         node,
@@ -295,7 +295,7 @@ async fn request_logs(peer: &Peer, follow: bool) -> PeerStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_call_ends_when_the_server_wants_no_more() {
+async fn streaming_call_cancelled_by_server_ends() {
     let Both {
         node: _node, peer, ..
     } = both(Limits::default());
@@ -309,7 +309,7 @@ async fn a_streaming_call_ends_when_the_server_wants_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_call_that_is_complete_is_closed_and_not_reset() {
+async fn complete_streaming_call_is_closed_not_reset() {
     let Both {
         node: _node, peer, ..
     } = both(Limits::default());
@@ -320,7 +320,7 @@ async fn a_streaming_call_that_is_complete_is_closed_and_not_reset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_call_that_is_not_known_is_refused_before_its_request() {
+async fn unknown_streaming_method_is_refused_before_its_request() {
     let Both {
         node: _node, peer, ..
     } = both(Limits::default());
@@ -338,7 +338,7 @@ async fn a_streaming_call_that_is_not_known_is_refused_before_its_request() {
 
 /// A reader that takes nothing stops its own stream, and nothing else.
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_stops_its_own_stream() {
+async fn slow_reader_stops_its_own_stream_alone() {
     let Both {
         node,
         peer,
@@ -382,7 +382,7 @@ async fn calls_of_the_server_beyond_the_bound_are_refused_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_say_what_it_wants_loses_its_stream() {
+async fn stream_without_valid_header_is_reset() {
     let limits = Limits {
         inbound_calls: 1,
         ..Limits::default()
@@ -403,7 +403,7 @@ async fn a_server_that_does_not_say_what_it_wants_loses_its_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_larger_than_allowed_resets_its_stream() {
+async fn oversized_request_resets_its_stream() {
     let limits = Limits {
         request_bytes: 1000,
         ..Limits::default()
@@ -417,7 +417,7 @@ async fn a_request_larger_than_allowed_resets_its_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_costs_its_call() {
+async fn panicking_handler_fails_its_call_alone() {
     let Both { node, peer, .. } = both(Limits::default());
     assert_eq!(call(&peer, "Node.Panics", &[0x80]).await, None);
     assert!(call(&peer, "Node.Anything", &[0x80]).await.is_some());
@@ -425,7 +425,7 @@ async fn a_handler_that_panics_costs_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_away_ends_all_calls_at_once() {
+async fn server_going_away_fails_all_calls_at_once() {
     let Both {
         node,
         peer,
@@ -461,7 +461,7 @@ async fn a_server_that_goes_away_ends_all_calls_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_on_which_nothing_comes_has_ended() {
+async fn silent_connection_is_closed_after_idle_timeout() {
     let limits = Limits {
         acknowledge_timeout: 600 * SECOND,
         ..Limits::default()
@@ -487,7 +487,7 @@ async fn a_connection_on_which_nothing_comes_has_ended() {
 
 /// What the server says arrives, what the node says does not.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_acknowledged_fails_long_before_its_deadline() {
+async fn unacknowledged_call_fails_long_before_its_deadline() {
     let limits = Limits::default();
     let (here, mut there) = tokio::io::duplex(64 << 10);
     let (node, work) = open(here, "server-1:4647", Arc::new(Node), limits);
@@ -513,7 +513,7 @@ async fn a_call_that_is_not_acknowledged_fails_long_before_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_connection_lives_by_the_pings_of_its_server() {
+async fn idle_connection_with_server_pings_stays_open() {
     let Both { node, work, .. } = both(Limits::default());
     sleep(3600 * SECOND).await;
     assert_eq!(node.close_reason(), None);
@@ -522,7 +522,7 @@ async fn an_idle_connection_lives_by_the_pings_of_its_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_breaks_the_rules_of_yamux_loses_the_connection() {
+async fn yamux_protocol_violation_closes_connection() {
     let frames = [
         // A stream of an id that is the node's to give; one twice; more data than there is a window.
         vec![Frame::new(1, SYN, 3, 0)],
@@ -536,12 +536,12 @@ async fn a_server_that_breaks_the_rules_of_yamux_loses_the_connection() {
     ];
     for frames in frames {
         let Both { node, peer, .. } = both(Limits::default());
-        let said = format!("{:?}", &frames[0]);
+        let message = format!("{:?}", &frames[0]);
         frames.into_iter().for_each(|frame| peer.send(frame));
         let ended = tokio::time::timeout(WAIT, node.closed()).await;
         assert!(
             matches!(ended, Ok(CloseReason::Failed(_) | CloseReason::Remote)),
-            "{ended:?} for {said}"
+            "{ended:?} for {message}"
         );
     }
 }
@@ -569,7 +569,7 @@ async fn frames_of_streams_that_are_not_there_change_nothing() {
 
 /// Those beyond the bound are reset; the others lose their stream when they have said nothing for long.
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_streams_is_survived() {
+async fn flood_of_streams_is_bounded() {
     let Both {
         node,
         peer,

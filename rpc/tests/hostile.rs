@@ -141,7 +141,7 @@ async fn streams_full_of_data_are_bounded() {
 
 /// Replies whose bytes stand for far more than they are.
 #[tokio::test(start_paused = true)]
-async fn a_reply_of_little_that_means_much_is_bounded() {
+async fn small_reply_that_decodes_to_much_is_bounded() {
     let _alone = ALONE.lock().await;
     let limits = Limits {
         reply_bytes: 8 * MIB,
@@ -190,7 +190,7 @@ async fn a_reply_of_little_that_means_much_is_bounded() {
 
 /// Pings and frames for nobody, without end.
 #[tokio::test(start_paused = true)]
-async fn pings_and_frames_for_nobody_are_bounded() {
+async fn pings_and_frames_for_unknown_streams_are_bounded() {
     let _alone = ALONE.lock().await;
     let most = peak(async {
         let (_node, there) = connected(Limits::default());

@@ -68,7 +68,7 @@ fn calls_share_one_connection() -> turmoil::Result {
 
 /// A connection that is cut without a word: a call ends at its deadline, and the next one is elsewhere.
 #[test]
-fn a_server_that_is_cut_off_is_left_by_the_next_call() -> turmoil::Result {
+fn partitioned_server_is_left_by_the_next_call() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 2);
     sim.client("node", async move {
         let client = client();
@@ -108,7 +108,7 @@ fn a_server_that_is_cut_off_is_left_by_the_next_call() -> turmoil::Result {
 
 /// A blocking query outlives its server, since to ask twice is harmless.
 #[test]
-fn a_query_whose_server_is_killed_is_asked_elsewhere() -> turmoil::Result {
+fn query_of_killed_server_is_retried_at_another() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 3);
     let kill = Kill::default();
     let killed = kill.clone();
@@ -136,7 +136,7 @@ fn a_query_whose_server_is_killed_is_asked_elsewhere() -> turmoil::Result {
 
 /// Events would be there twice: whoever sends them decides.
 #[test]
-fn what_would_be_seen_twice_is_not_sent_again() -> turmoil::Result {
+fn call_that_is_not_idempotent_is_not_repeated() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 4);
     let kill = Kill::default();
     let killed = kill.clone();
@@ -168,7 +168,7 @@ fn what_would_be_seen_twice_is_not_sent_again() -> turmoil::Result {
 
 /// An election costs no connection, and so no log follower and no exec session.
 #[test]
-fn an_election_is_waited_for_on_the_same_connection() -> turmoil::Result {
+fn call_during_election_waits_on_the_same_connection() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 5);
     sim.client("node", async move {
         let client = client();
@@ -192,7 +192,7 @@ fn an_election_is_waited_for_on_the_same_connection() -> turmoil::Result {
 
 /// One that has lost its cluster for good is left.
 #[test]
-fn a_server_that_finds_no_leader_again_and_again_is_left() -> turmoil::Result {
+fn server_without_leader_is_left_after_retries() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 6);
     sim.client("node", async move {
         let client = client();
@@ -208,8 +208,8 @@ fn a_server_that_finds_no_leader_again_and_again_is_left() -> turmoil::Result {
         }
         let error = client.call(&NodeUpdateStatus::default(), 10 * SECOND).await;
         let error = error.expect_err("no leader anywhere");
-        let said = error.to_string();
-        assert!(said.contains("No cluster leader"), "{said}");
+        let message = error.to_string();
+        assert!(message.contains("No cluster leader"), "{message}");
         assert!(
             matches!(&error, Error::Unavailable { .. })
                 || error.server_error_kind() == Some(ServerErrorKind::NoLeader)
@@ -221,7 +221,7 @@ fn a_server_that_finds_no_leader_again_and_again_is_left() -> turmoil::Result {
 
 /// A server whose connections live and whose calls do not.
 #[test]
-fn a_server_that_is_stuck_is_left_after_some_calls() -> turmoil::Result {
+fn stuck_server_is_left_after_some_calls() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 7);
     sim.client("node", async move {
         let client = client();
@@ -307,7 +307,7 @@ fn server_that_takes_longer_to_connect_than_there_is_time_is_not_tried_next() ->
 
 /// Nobody is there for ten minutes: calls fail in time and say why, and it is not tried without end.
 #[test]
-fn when_all_servers_are_gone_calls_fail_in_time_until_they_are_back() -> turmoil::Result {
+fn calls_without_servers_fail_in_time_until_servers_return() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 8);
     sim.client("node", async move {
         let client = client();
@@ -409,7 +409,7 @@ fn query_that_waits_at_a_server_that_was_left_is_asked_elsewhere() -> turmoil::R
 
 /// The other half: the server's pings arrive, the node's calls do not.
 #[test]
-fn a_call_that_does_not_arrive_is_made_elsewhere() -> turmoil::Result {
+fn call_that_does_not_arrive_is_retried_at_another_server() -> turmoil::Result {
     let World { mut sim, .. } = world(TICK, 13);
     sim.client("node", async move {
         let client = client();
@@ -429,7 +429,7 @@ fn a_call_that_does_not_arrive_is_made_elsewhere() -> turmoil::Result {
 
 /// A server that gets no acknowledgement within 75 s closes the session.
 #[test]
-fn a_call_of_a_server_that_takes_90_s_is_answered() -> turmoil::Result {
+fn server_call_of_90_s_is_answered() -> turmoil::Result {
     let World { mut sim, servers } = world(TICK, 10);
     sim.client("node", async move {
         let client = client();
@@ -495,7 +495,7 @@ fn calls_end_in_time_in_any_network() -> turmoil::Result {
 
 /// What answers at a server's address, and is none.
 #[test]
-fn what_is_no_server_is_left() -> turmoil::Result {
+fn address_that_speaks_another_protocol_is_left() -> turmoil::Result {
     let mut sim = Builder::new()
         .simulation_duration(600 * SECOND)
         .tick_duration(TICK)

@@ -153,7 +153,7 @@ fn answer_that_comes_after_90_s_is_waited_for_on_the_same_connection() -> turmoi
 }
 
 #[test]
-fn what_others_ask_in_vain_leaves_no_server() -> turmoil::Result {
+fn failed_calls_for_others_leave_no_server() -> turmoil::Result {
     let World { mut sim, servers } = world(6);
     sim.client("node", async move {
         let client = client_of(Arc::<Node>::default(), 11);

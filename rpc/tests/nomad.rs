@@ -1,4 +1,4 @@
-//! A real server of Nomad, where its program is on the PATH: registered, heard of, asked and called.
+//! A real server of Nomad, where its program is on the PATH: registered, listed, asked and called.
 
 #![allow(clippy::expect_used)]
 
@@ -323,7 +323,7 @@ impl Joined {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_nomad_takes_the_node() {
+async fn nomad_server_accepts_the_node() {
     let Some(joined) = join().await else { return };
     joined.beats().await;
     joined.is_refused_by_type().await;
@@ -374,7 +374,7 @@ async fn ping(
 }
 
 #[tokio::test]
-async fn a_server_of_nomad_with_tls_takes_nodes_of_its_cluster() {
+async fn nomad_server_with_tls_accepts_nodes_of_its_cluster() {
     let Some(program) = program() else {
         println!("skipped: there is no program `nomad` on the PATH");
         return;
@@ -430,7 +430,7 @@ async fn a_server_of_nomad_with_tls_takes_nodes_of_its_cluster() {
 /// Servers close the session of a stream that is not acknowledged within 75 s.
 #[tokio::test]
 #[ignore = "takes 90 s of real time"]
-async fn a_server_of_nomad_waits_90_s_for_an_answer() {
+async fn nomad_server_waits_90_s_for_an_answer() {
     let Some(joined) = join().await else { return };
     let path = format!("/v1/client/gc?node_id={NODE}");
     let answer = asked_by_a_user(&joined.nomad.http, &path).await;

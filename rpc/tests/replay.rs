@@ -56,7 +56,7 @@ fn first_of(frames: &[Frame], stream: u32) -> &Frame {
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_connection_is_as_recorded() {
+async fn connection_start_is_as_recorded() {
     let recorded = recording("connection-start.from-node.bin");
     let (preamble, frames) = recorded.split_at(1);
     let theirs = carried(&Frame::all(frames), 1);
@@ -175,12 +175,12 @@ async fn replayed(name: &str, stream: u32) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_log_that_was_recorded_is_served_as_recorded() {
+async fn recorded_log_stream_is_served_as_recorded() {
     assert_eq!(replayed("logs-stream", 2).await, ["main stdout"]);
 }
 
 #[tokio::test]
-async fn an_exec_session_that_was_recorded_is_served_as_recorded() {
+async fn recorded_exec_session_is_served_as_recorded() {
     let seen = replayed("exec-stream", 0x28).await;
     assert_eq!(seen[0], "main [\"/bin/cat\"]");
     assert!(seen.len() > 1, "{seen:?}");
@@ -310,7 +310,7 @@ async fn calls_again(
                 contained(&reply, &decode(&body).expect("a value"), &call.method);
                 answered.push((call.method, reply));
             }
-            Err(Error::Server { error: told, .. }) => assert_eq!(told.text, error),
+            Err(Error::Server { error: refusal, .. }) => assert_eq!(refusal.text, error),
             Err(other) => panic!("{}: {other}", call.method),
         }
     }

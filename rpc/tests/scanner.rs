@@ -73,7 +73,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[test]
-fn the_end_of_a_message_is_found_however_its_bytes_are_cut() {
+fn end_of_fragmented_message_is_found() {
     let mut dice = Dice(1);
     for object in recordings() {
         let mut stream = object.clone();
@@ -92,7 +92,7 @@ fn the_end_of_a_message_is_found_however_its_bytes_are_cut() {
 }
 
 #[test]
-fn a_changed_message_is_read_or_refused() {
+fn mutated_message_is_read_or_refused() {
     let recordings = recordings();
     let mut dice = Dice(2);
     for round in 0..20_000 {
@@ -124,7 +124,7 @@ fn a_changed_message_is_read_or_refused() {
 }
 
 #[test]
-fn a_list_deeper_than_allowed_is_refused_before_it_ends() {
+fn list_nested_too_deep_is_refused_before_it_ends() {
     let deep = vec![0x91; 100_000];
     assert_eq!(Scanner::new(1 << 20).scan(&deep), Err(Malformed::TooDeep));
     assert_eq!(decode::<Value>(&deep), Err(Malformed::TooDeep));
@@ -135,7 +135,7 @@ fn a_list_deeper_than_allowed_is_refused_before_it_ends() {
 }
 
 #[test]
-fn a_length_that_cannot_be_kept_is_refused_at_its_head() {
+fn impossible_length_is_refused_at_its_head() {
     // Texts, lists and maps of 4 GiB; a text that is a byte too long; lists in lists.
     for head in [
         &b"\xdb\xff\xff\xff\xff"[..],
@@ -157,7 +157,7 @@ fn a_length_that_cannot_be_kept_is_refused_at_its_head() {
 
 /// A byte can stand for a struct of a kilobyte.
 #[test]
-fn a_message_that_would_become_far_larger_in_memory_is_refused() {
+fn message_that_decodes_far_larger_is_refused() {
     let mut allocations = b"\x81\xa6Allocs\xdd\x00\x10\x00\x00".to_vec();
     allocations.extend(vec![0xc0; 1 << 20]);
     assert_eq!(
@@ -197,7 +197,7 @@ fn nil_is_read_for_anything() {
 }
 
 #[test]
-fn what_is_unknown_is_passed_over_and_what_is_of_another_type_is_refused() {
+fn unknown_field_is_skipped_and_wrong_type_is_refused() {
     // A key that is unknown, one that is a number, and one that is a list.
     let odd = b"\x84\xa3New\x91\x01\x00\x05\x91\x01\x02\xa8NumNodes\x07";
     assert_eq!(

@@ -25,7 +25,7 @@ fn used(servers: &mut Servers, now: Duration) -> String {
 }
 
 #[test]
-fn a_server_that_answers_is_kept() {
+fn answering_server_is_kept() {
     let mut servers = servers(3, 1);
     let first = used(&mut servers, Duration::ZERO);
     for beat in 1..100 {
@@ -36,7 +36,7 @@ fn a_server_that_answers_is_kept() {
 }
 
 #[test]
-fn a_server_that_fails_is_left_alone_and_the_next_takes_over() {
+fn failed_server_is_skipped_for_the_next() {
     let mut servers = servers(3, 1);
     let mut seen = BTreeSet::new();
     for _ in 0..3 {
@@ -53,7 +53,7 @@ fn a_server_that_fails_is_left_alone_and_the_next_takes_over() {
 }
 
 #[test]
-fn how_long_a_server_is_left_alone_doubles_up_to_a_bound() {
+fn server_backoff_doubles_up_to_a_bound() {
     let backoff = Backoff::default();
     let mut servers = servers(1, 1);
     let mut now = Duration::ZERO;
@@ -98,13 +98,13 @@ fn nodes_spread_over_the_servers() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_order() {
+fn same_seed_gives_same_server_order() {
     assert_eq!(servers(9, 7), servers(9, 7));
     assert_ne!(servers(9, 7), servers(9, 8));
 }
 
 #[test]
-fn a_new_list_replaces_the_old_one_and_keeps_what_is_configured_for_last() {
+fn new_server_list_replaces_old_and_keeps_configured_last() {
     let mut servers = servers(2, 1);
     let before = used(&mut servers, SECOND);
     let advertised: Vec<String> = ["a:4647", "b:4647", "c:4647"].map(String::from).into();
@@ -132,7 +132,7 @@ fn a_new_list_replaces_the_old_one_and_keeps_what_is_configured_for_last() {
 }
 
 #[test]
-fn a_list_that_is_empty_changes_nothing_and_one_that_is_endless_is_cut() {
+fn empty_server_list_is_ignored_and_endless_one_is_cut() {
     let mut servers = servers(2, 1);
     let before = servers.clone();
     servers.update(&[]);
@@ -147,7 +147,7 @@ fn a_list_that_is_empty_changes_nothing_and_one_that_is_endless_is_cut() {
 }
 
 #[test]
-fn what_is_said_of_servers_that_are_not_known_changes_nothing() {
+fn outcome_of_unknown_server_changes_nothing() {
     let mut servers = servers(2, 1);
     let before = servers.clone();
     servers.failed("elsewhere:4647", SECOND);

@@ -125,17 +125,17 @@ fn outcome(server: Arc<ServerConfig>, node: Arc<ClientConfig>) -> Result<(), Err
 }
 
 fn outcome_in(mut sim: Sim<'_>, node: Arc<ClientConfig>) -> Result<(), Error> {
-    let heard = Arc::new(Mutex::new(None));
-    let tell = heard.clone();
+    let received = Arc::new(Mutex::new(None));
+    let sender = received.clone();
     sim.client("node", async move {
         let caller = caller(Current::new(node));
         let reply = caller.call(&StatusPing::default(), 20 * SECOND).await;
-        *tell.lock().expect("not poisoned") = Some(reply.map(|_| ()));
+        *sender.lock().expect("not poisoned") = Some(reply.map(|_| ()));
         Ok(())
     });
     sim.run().expect("no panic");
-    let heard = heard.lock().expect("not poisoned").take();
-    heard.expect("an outcome")
+    let received = received.lock().expect("not poisoned").take();
+    received.expect("an outcome")
 }
 
 /// The reason for which no server could be reached in the whole time of a call.
@@ -185,7 +185,7 @@ fn server_of_another_authority_role_region_or_time_is_refused_by_type() {
 }
 
 #[test]
-fn server_that_refuses_our_certificate_is_told_as_one() {
+fn server_that_refuses_our_certificate_is_recognised() {
     let (ca, other) = (Authority::new(), Authority::new());
     let server = server_of(&ca.member("server.global"), &ca);
     let none = reason(outcome(server.clone(), node_of(None, &ca)));
@@ -199,7 +199,7 @@ fn server_that_refuses_our_certificate_is_told_as_one() {
 }
 
 #[test]
-fn server_without_tls_is_told_as_one() {
+fn server_without_tls_is_recognised() {
     let ca = Authority::new();
     let mut sim = sim();
     sim.host("server", || async {

@@ -9,7 +9,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::time::{SECOND, Span};
 use drover_io_sim::{Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, service, task};
 use drover_sim_tests::inspect::Inspect;
 
 const DAY: Span = Span::secs(24 * 3600);

@@ -31,7 +31,7 @@ pub fn task(name: &str) -> Task {
 }
 
 /// Words for a task.
-pub trait TaskWords: Sized {
+pub trait TaskExt: Sized {
     /// The same with this option of the mock driver.
     #[must_use]
     fn with(self, option: &str, value: &str) -> Self;
@@ -76,7 +76,7 @@ pub trait TaskWords: Sized {
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
 }
 
-impl TaskWords for Task {
+impl TaskExt for Task {
     fn with(mut self, option: &str, value: &str) -> Task {
         self.config.insert(option.to_owned(), Value::from(value));
         self
@@ -204,7 +204,7 @@ pub fn group(name: &str, tasks: impl Into<Vec<Task>>) -> TaskGroup {
 }
 
 /// Words for a group.
-pub trait GroupWords: Sized {
+pub trait GroupExt: Sized {
     /// The same in so many copies.
     #[must_use]
     fn count(self, count: i64) -> Self;
@@ -249,7 +249,7 @@ pub trait GroupWords: Sized {
     fn static_port(self, label: &str, number: i64) -> Self;
 }
 
-impl GroupWords for TaskGroup {
+impl GroupExt for TaskGroup {
     fn count(mut self, count: i64) -> TaskGroup {
         self.count = Some(count);
         self

@@ -14,7 +14,7 @@ use drover_io_sim::script::{
 use drover_io_sim::{Dice, Faults, Search};
 
 use crate::acl_acts::acts_of_acl;
-use crate::build::GroupWords;
+use crate::build::GroupExt;
 use crate::clock::launches_by_hand;
 use crate::cluster::in_a_cluster;
 use crate::engine::on_an_engine;
@@ -78,7 +78,7 @@ pub fn script(seed: u64) -> Script {
         .below(4, "acts of people who looked", "")
         .saturating_sub(1)
     {
-        acts.push(act_of_who_looked(&mut dice, count));
+        acts.push(act_after_a_query(&mut dice, count));
     }
     for _ in 0..dice.below(4, "acts of scaling", "") {
         acts.push(act_of_scaling(&mut dice, count));
@@ -243,7 +243,7 @@ fn reach_for_the_ending(dice: &mut Dice, acts: &mut Vec<Act>) {
 }
 
 /// Somebody looks at a job, changes it, and hands it in unless it is another one by then.
-fn act_of_who_looked(dice: &mut Dice, jobs: usize) -> Act {
+fn act_after_a_query(dice: &mut Dice, jobs: usize) -> Act {
     let job = format!("j{}", dice.below(jobs, "whose index", ""));
     let seen = [Seen::Shown, Seen::Shown, Seen::Older, Seen::Nothing];
     let pause = dice.one_of(&[0, 0, 5_000, 60_000], "pause of who looked", "");

@@ -11,7 +11,7 @@ use drover_core::time::{SECOND, Span};
 use drover_io_sim::{Dice, Faults, Fleet, Servers, StateHasher, Violation, timeline};
 
 use crate::Scenario;
-use crate::build::{GroupWords, group, job, task};
+use crate::build::{GroupExt, group, job, task};
 
 /// Among random worlds one in so many is a fleet.
 const ONE_IN: usize = 50;

@@ -232,7 +232,7 @@ pub fn events(sim: &Sim, kind: EventType) -> usize {
 }
 
 /// How often this property had something to look at.
-pub fn looked_at(sim: &Sim, property: &str) -> u64 {
+pub fn times_checked(sim: &Sim, property: &str) -> u64 {
     let reached = sim.checker.reached();
     let times = reached.filter(|(name, _)| *name == property);
     times.map(|(_, times)| times).sum()

@@ -1,7 +1,7 @@
 //! Scenarios and properties: the core against the simulated world.
 //!
 //! A scenario is a short function: it builds a job ([`build`]), scripts what people ask and what
-//! goes wrong, and says what must come of it ([`look`]). [`for_seeds`] runs it under many orders
+//! goes wrong, and says what must come of it ([`inspect`]). [`for_seeds`] runs it under many orders
 //! and chances:
 //!
 //! ```text

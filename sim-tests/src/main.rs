@@ -12,7 +12,7 @@ use std::time::Instant;
 use args::Args;
 use drover_io_sim::Violation;
 use drover_io_sim::script::Script;
-use drover_sim_tests::report::{Failure, story, told};
+use drover_sim_tests::report::{Failure, report, story};
 use drover_sim_tests::small::{Small, WORLDS};
 use drover_sim_tests::soak::{Plan, Soaked, World, soak};
 use drover_sim_tests::{chaos, fleet, hunt};
@@ -87,8 +87,8 @@ fn soak_command(args: &Args) -> Result<ExitCode, String> {
     println!("{}", totals(&soaked));
     for (times, world, violation) in soaked.violated.values() {
         let folder = Some(Path::new("failures"));
-        let told = quietly(|(): ()| told(world, violation, folder))(());
-        println!("\n{times} times:\n{told}");
+        let report = quietly(|(): ()| report(world, violation, folder))(());
+        println!("\n{times} times:\n{report}");
     }
     Ok(if soaked.violated.is_empty() {
         ExitCode::SUCCESS

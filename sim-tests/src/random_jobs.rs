@@ -12,8 +12,8 @@ use drover_core::time::Span;
 use drover_io_sim::{Dice, PRIVATE_NETWORK};
 
 use crate::build::{
-    EVER, GroupWords, TaskWords, check, check_restart, checked, group, job, parameterized,
-    registered, task,
+    EVER, GroupExt, TaskExt, check, check_restart, checked, group, job, parameterized, registered,
+    task,
 };
 use crate::clock::by_the_clock;
 

@@ -108,7 +108,7 @@ impl fmt::Display for Failure {
 
 /// What was found in a world, for people. The smallest script is written below the folder, if one is named; a fleet is
 /// played again as it is.
-pub fn told(world: &World, violation: &Violation, folder: Option<&Path>) -> String {
+pub fn report(world: &World, violation: &Violation, folder: Option<&Path>) -> String {
     let seed = match world {
         World::Node(script) => {
             let mut failure = Failure::of(script, violation);

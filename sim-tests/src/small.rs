@@ -13,7 +13,7 @@ use drover_core::time::Span;
 use drover_io_sim::exhaust::{Bounds, Explored, Step, explore, follow};
 use drover_io_sim::{Fault, Faults, Sim, node, timeline};
 
-use crate::build::{TaskWords, batch, changed, service, task};
+use crate::build::{TaskExt, batch, changed, service, task};
 
 /// A small world: its name, what it is about, and how it begins.
 #[derive(Clone, Copy)]

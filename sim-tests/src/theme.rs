@@ -16,7 +16,7 @@ use drover_io_sim::script::{
 use drover_io_sim::{Dice, Fault, Faults};
 
 use crate::build::{
-    EVER, GroupWords, TaskWords, check, check_restart, checked, group, parameterized, registered,
+    EVER, GroupExt, TaskExt, check, check_restart, checked, group, parameterized, registered,
 };
 use crate::clock::by_the_clock;
 

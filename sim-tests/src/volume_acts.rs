@@ -5,7 +5,7 @@ use drover_core::time::Span;
 use drover_io_sim::Dice;
 use drover_io_sim::script::{Act, CreateVolume, DeleteVolume, What};
 
-use crate::build::{GroupWords, TaskWords};
+use crate::build::{GroupExt, TaskExt};
 
 /// The only volume of random worlds.
 const NAME: &str = "data";

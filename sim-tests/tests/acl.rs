@@ -103,7 +103,7 @@ fn first_token_is_made_once_however_the_agent_dies() {
 }
 
 #[test]
-fn deleted_token_lets_nobody_in_after_restart() {
+fn deleted_token_is_refused_after_restart() {
     for_seeds(40, |sim| {
         accepts(sim, create(token(1)))?;
         sim.expect_that(lets_in(sim, 1), "it lets in")?;
@@ -230,7 +230,7 @@ fn restored(sim: &Sim, saved: Saved) -> Agent {
 
 /// Of a policy that is lost nobody knows what it forbade.
 #[test]
-fn token_whose_policy_cannot_be_read_lets_nobody_in() {
+fn token_with_unreadable_policy_is_refused() {
     for_seeds(1, |sim| {
         accepts(sim, first(1))?;
         accepts(sim, create(token(2)))?;
@@ -251,7 +251,7 @@ fn token_whose_policy_cannot_be_read_lets_nobody_in() {
 }
 
 #[test]
-fn there_was_a_first_token_if_nobody_can_read_whether_there_was() {
+fn unreadable_bootstrap_record_counts_as_bootstrapped() {
     for_seeds(1, |sim| {
         let saved = Saved {
             unreadable: [Key::AclBootstrap].into(),

@@ -61,9 +61,9 @@ fn shutdown_saves_open_changes_at_once() {
     assert_eq!(lazy, Some(TimerName::Store), "the change may wait");
     assert_eq!(commits(&effects(&mut agent)), []);
     agent.handle(at(1), Input::Shutdown(ShutdownMode::StopTasks));
-    let told = effects(&mut agent);
-    assert_eq!(commits(&told).len(), 1, "{told:?}");
-    let last = save_all(&mut agent, at(1), told);
+    let emitted = effects(&mut agent);
+    assert_eq!(commits(&emitted).len(), 1, "{emitted:?}");
+    let last = save_all(&mut agent, at(1), emitted);
     assert!(last.contains(&Effect::Stopped), "{last:?}");
 }
 

@@ -5,7 +5,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::build::{TaskExt, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events};
 

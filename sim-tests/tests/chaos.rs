@@ -1,6 +1,6 @@
 //! Random jobs, requests and trouble.
 
-use drover_sim_tests::report::told;
+use drover_sim_tests::report::report;
 use drover_sim_tests::soak::{Plan, soak};
 
 #[test]
@@ -15,6 +15,6 @@ fn random_worlds_converge() {
     let soaked = soak(plan, |_, _| {});
     assert_eq!(soaked.seeds, 2000);
     if let Some((_, world, violation)) = soaked.violated.values().next() {
-        panic!("{}", told(world, violation, None));
+        panic!("{}", report(world, violation, None));
     }
 }

@@ -13,7 +13,7 @@ use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{
-    GroupWords, TaskWords, changed, check, check_restart, checked, registered, service, task,
+    GroupExt, TaskExt, changed, check, check_restart, checked, registered, service, task,
 };
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
@@ -197,8 +197,8 @@ fn hanging_check_fails_at_its_timeout() {
             status(sim) == Some(CheckStatus::Failure)
         })?;
         let words = sim.live("web").map(|alloc| alloc.checks()[0].words());
-        let said = words.is_some_and(|words| words.contains("no answer within 5s"));
-        sim.expect_that(said, "it says why")?;
+        let reported = words.is_some_and(|words| words.contains("no answer within 5s"));
+        sim.expect_that(reported, "it says why")?;
         ends_well(sim)
     });
 }
@@ -244,18 +244,18 @@ fn deployment_with_a_failing_check_fails_and_says_which() {
         let events = sim
             .task("web", "main")
             .map(|task| task.state().events.clone());
-        let said = events.into_iter().flatten().any(|event| {
+        let reported = events.into_iter().flatten().any(|event| {
             let words = &event.display_message;
             event.kind == EventType::AllocUnhealthy
                 && words.contains("Service \"web\" check \"alive\" failing")
         });
-        sim.expect_that(said, "the check is named")?;
+        sim.expect_that(reported, "the check is named")?;
         ends_well(sim)
     });
 }
 
 #[test]
-fn deployment_waits_for_checks_unless_told_otherwise() {
+fn deployment_without_health_override_waits_for_checks() {
     for_seeds(50, |sim| {
         sim.world.faults = Faults::none();
         for (health_check, at_30) in [("checks", None), ("task_states", Some(true))] {
@@ -282,7 +282,7 @@ fn deployment_waits_for_checks_unless_told_otherwise() {
 }
 
 #[test]
-fn check_that_roll_outs_ignore_keeps_nobody_from_being_healthy() {
+fn check_ignored_by_deployments_delays_no_health() {
     for_seeds(50, |sim| {
         sim.world.faults = failing(1000);
         let ignored = [("OnUpdate", Value::from("ignore"))];

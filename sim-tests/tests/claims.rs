@@ -5,7 +5,7 @@ use drover_core::ids::{AllocId, GroupName, JobKey, Slot};
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, changed, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 

@@ -5,7 +5,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

@@ -10,8 +10,8 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, looked_at};
+use drover_sim_tests::build::{GroupExt, TaskExt, changed, group, job, task};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, times_checked};
 use drover_sim_tests::{each_crash_in_cluster, for_seeds_in_cluster};
 
 fn web() -> Job {
@@ -125,7 +125,7 @@ fn job_of_servers_survives_each_trouble_of_calls() {
 
 /// Servers that are behind say what an allocation was, also after this node heard what it is.
 #[test]
-fn older_word_of_servers_changes_nothing() {
+fn older_index_from_servers_changes_nothing() {
     for_seeds_in_cluster(60, |sim| {
         runs_web(sim)?;
         sim.world.faults = Faults::only(&[Fault::ServerBehind], 500);
@@ -275,7 +275,7 @@ fn alloc_goes_on_while_servers_answer_however_soon_it_ends_without_them() {
         // The last heartbeat counts for 19 s at most, the next one has 7 s, and then a task has time to end.
         sim.run(SOON)?;
         sim.expect_that(sim.living("main") == 0, "servers are silent")?;
-        let times = looked_at(sim, "servers_that_answer_end_no_alloc_by_silence");
+        let times = times_checked(sim, "servers_that_answer_end_no_alloc_by_silence");
         sim.expect_that(times == 1, "it ended for that")?;
         sim.converge()
     });
@@ -284,7 +284,7 @@ fn alloc_goes_on_while_servers_answer_however_soon_it_ends_without_them() {
 /// Nobody watches its health where people say whether it is healthy. Servers that are not told that it is not wait until
 /// the roll-out's deadline.
 #[test]
-fn failed_alloc_of_roll_out_that_people_judge_is_reported_unhealthy() {
+fn failed_alloc_of_manual_health_deployment_is_reported_unhealthy() {
     for_seeds_in_cluster(40, |sim| {
         let main = task("main").ends("1s", 1);
         let main = main.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
@@ -299,7 +299,7 @@ fn failed_alloc_of_roll_out_that_people_judge_is_reported_unhealthy() {
             let mut allocs = servers.flat_map(|it| it.allocs_of(node(sim)));
             allocs.any(|it| it.client_status == ClientStatus::Failed)
         })?;
-        let times = looked_at(sim, "failed_alloc_is_reported_with_health");
+        let times = times_checked(sim, "failed_alloc_is_reported_with_health");
         sim.expect_that(times > 0, "it is reported")?;
         sim.converge()
     });
@@ -451,7 +451,7 @@ fn disk_that_is_not_sticky_does_not_move_between_allocs_of_servers() {
 /// The index of older servers falls when they have the allocation no more that changed last. An agent to which the
 /// answer that said so was lost asks by the index from before, and hears nothing newer.
 #[test]
-fn alloc_is_removed_though_its_removal_was_not_heard() {
+fn removed_alloc_with_lost_acknowledgement_is_removed() {
     for_seeds_in_cluster(40, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());

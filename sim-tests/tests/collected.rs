@@ -15,7 +15,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation, listening};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON, accepts};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::thread::available_parallelism;
 
 use drover_io_sim::Property;
-use drover_sim_tests::report::told;
+use drover_sim_tests::report::report;
 use drover_sim_tests::soak::{Plan, Soaked, soak};
 
 const KNOWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/coverage.txt");
@@ -26,7 +26,7 @@ fn worlds() -> Soaked {
     let soaked = soak(plan, |_, _| {});
     assert_eq!(soaked.seeds, plan.seeds);
     if let Some((_, world, violation)) = soaked.violated.values().next() {
-        panic!("{}", told(world, violation, None));
+        panic!("{}", report(world, violation, None));
     }
     soaked
 }

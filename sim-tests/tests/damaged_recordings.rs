@@ -16,7 +16,7 @@ use drover_io_sim::Sim;
 use drover_io_sim::replay::{Damage, Player, Recording, Segment, verify};
 use drover_recorder::redact::{How, TokenKey};
 use drover_recorder::{Start, file};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{TaskExt, service, task};
 use drover_sim_tests::inspect::Inspect;
 
 /// How many steps each file of the recording has, but for the last.

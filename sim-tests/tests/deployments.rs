@@ -13,7 +13,7 @@ use drover_core::model::job::{Constraint, Job, JobType};
 use drover_core::model::policy::{RestartMode, UpdateStrategy};
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -250,11 +250,11 @@ fn failed_rollout_brings_last_stable_version_back_once() {
         sim.until(LONG, |sim| is(sim, DeploymentStatus::Successful))?;
         expect_running(sim, &[(2, 2)])?;
         let words = "Failed due to unhealthy allocations - rolling back to job version 0";
-        let said = sim.view().is_some_and(|view| {
+        let reported = sim.view().is_some_and(|view| {
             let mut all = view.deployments();
             all.any(|one| one.status == DeploymentStatus::Failed && one.description == words)
         });
-        sim.expect_that(said, "it says so")?;
+        sim.expect_that(reported, "it says so")?;
         sim.converge()
     });
 }
@@ -375,7 +375,7 @@ fn rollout_in_place_that_waited_for_its_node_has_time_for_progress() {
 }
 
 #[test]
-fn health_may_be_said_by_hand() {
+fn health_set_by_hand_counts() {
     for_seeds(10, |sim| {
         let manual = |update: &mut UpdateStrategy| "manual".clone_into(&mut update.health_check);
         sim.register(&web(0, 1, manual));

@@ -1,4 +1,4 @@
-//! What allocations' directories take: measured, told and limited.
+//! What allocations' directories take: measured, reported and limited.
 
 use drover_core::config::Config;
 use drover_core::model::event::EventType;
@@ -33,44 +33,44 @@ fn web(sim: &mut Sim) -> Scenario {
 }
 
 /// How often each task was told.
-fn told(sim: &Sim) -> Vec<usize> {
+fn reports(sim: &Sim) -> Vec<usize> {
     let tasks = sim
         .allocs("web")
         .into_iter()
         .flat_map(|alloc| alloc.tasks().to_vec());
-    let told = |events: &[std::sync::Arc<drover_core::model::event::TaskEvent>]| {
+    let reports = |events: &[std::sync::Arc<drover_core::model::event::TaskEvent>]| {
         events
             .iter()
             .filter(|event| event.kind == EventType::DiskExceeded)
             .count()
     };
-    tasks.map(|task| told(&task.state().events)).collect()
+    tasks.map(|task| reports(&task.state().events)).collect()
 }
 
 #[test]
-fn each_task_of_oversized_directory_is_told_once() {
+fn oversized_directory_is_reported_once_to_each_task() {
     run(|sim| {
         web(sim)?;
         // It takes too much from the first look on.
         sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
         sim.run(Span::secs(600))?;
-        sim.expect_that(told(sim) == [1, 1], "both tasks are told, and once")?;
+        sim.expect_that(reports(sim) == [1, 1], "both tasks are told, and once")?;
         sim.converge()
     });
 }
 
 /// From too much to almost too much and back again is one story.
 #[test]
-fn directory_that_is_almost_too_large_is_not_told_again() {
+fn almost_oversized_directory_is_not_reported_again() {
     run(|sim| {
         web(sim)?;
         sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(3);
         sim.run(Span::secs(600))?;
-        sim.expect_that(told(sim) == [1, 1], "it never took clearly less")?;
+        sim.expect_that(reports(sim) == [1, 1], "it never took clearly less")?;
         // Little, and too much again.
         sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(2);
         sim.run(Span::secs(600))?;
-        sim.expect_that(told(sim) == [2, 2], "it took clearly less in between")?;
+        sim.expect_that(reports(sim) == [2, 2], "it took clearly less in between")?;
         sim.converge()
     });
 }
@@ -83,14 +83,14 @@ fn unanswered_measurement_is_repeated() {
         sim.world.faults = Faults::only(&[Fault::HangProbe, Fault::FailProbe], 500);
         sim.run(Span::secs(3600))?;
         sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
-        sim.until(Span::secs(1800), |sim| told(sim) == [1, 1])?;
+        sim.until(Span::secs(1800), |sim| reports(sim) == [1, 1])?;
         sim.converge()
     });
 }
 
 /// Where nothing runs, nobody looks.
 #[test]
-fn nothing_is_measured_while_nothing_runs() {
+fn idle_node_measures_no_directories() {
     run(|sim| {
         sim.run(Span::secs(3600))?;
         let asked = |sim: &Sim| {

@@ -10,7 +10,7 @@ use drover_core::model::dispatch::Dispatch;
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{EVER, TaskWords, batch, parameterized, task};
+use drover_sim_tests::build::{EVER, TaskExt, batch, parameterized, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

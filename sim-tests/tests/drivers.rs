@@ -3,7 +3,7 @@
 use drover_core::ids::JobKey;
 use drover_core::model::event::EventType;
 use drover_core::time::Span;
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::Inspect;
 

@@ -13,7 +13,7 @@ use drover_core::op::Op;
 use drover_core::task::runner::{Phase, Stop};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, group, job, service, task};
 use drover_sim_tests::engine::contained;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash_on_engine, for_seeds, for_seeds_on_engine};
@@ -132,8 +132,8 @@ fn engine_that_stays_away_too_long_is_given_up() {
         sim.run(Span(DAY.0 - HOUR.0))?;
         sim.expect_that(recovers(sim), "it waits for the engine all day")?;
         sim.run(Span::secs(2 * 3600))?;
-        let told = sim.task_events("web", "main", EventType::FailedRestoring) > 0;
-        sim.expect_that(told, "it is told that nobody knows")?;
+        let reported = sim.task_events("web", "main", EventType::FailedRestoring) > 0;
+        sim.expect_that(reported, "it is told that nobody knows")?;
         sim.world.engine_returns();
         sim.until(MINUTES, |sim| {
             sim.runs("web", "main") && sim.world.starts_of("main") == 2
@@ -165,7 +165,7 @@ fn containers_that_end_with_their_engine_start_again_when_it_is_back() {
 }
 
 #[test]
-fn end_with_the_engine_is_told_to_the_next_agent() {
+fn end_with_the_engine_is_reported_to_the_next_agent() {
     for_seeds_on_engine(100, |sim| {
         web_runs(sim)?;
         sim.world.engine_dies(false);
@@ -250,7 +250,7 @@ fn slow_engine_never_has_two_containers_of_a_task() {
 
 /// An end is believed; whatever lives of it nevertheless is ended before anything follows.
 #[test]
-fn container_that_is_said_to_have_ended_is_removed_before_the_next() {
+fn container_reported_ended_is_removed_before_the_next() {
     for_seeds_on_engine(100, |sim| {
         sim.world.faults = Faults::only(&[Fault::EngineLies], 1000).budget(2);
         sim.register(&web());
@@ -342,7 +342,7 @@ fn batch_task_with_unknown_exit_code_is_not_complete() {
 }
 
 #[test]
-fn end_told_again_by_an_engine_that_is_back_is_counted_once() {
+fn end_reported_again_by_recovered_engine_is_counted_once() {
     for_seeds_on_engine(100, |sim| {
         let twice = [
             Fault::EngineRepeats,

@@ -16,7 +16,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 

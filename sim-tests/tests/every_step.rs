@@ -8,7 +8,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
-use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::build::{TaskExt, batch, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, each_crash, replay};
 

@@ -18,7 +18,7 @@ use drover_core::task::runner::{Phase as TaskPhase, TaskRunner};
 use drover_core::time::{Now, Span};
 use drover_io_sim::{Fault, Faults, Sim, Stepped, Violation};
 use drover_sim_tests::build::{
-    GroupWords, TaskWords, batch, changed, check, check_restart, checked, group, job, periodic,
+    GroupExt, TaskExt, batch, changed, check, check_restart, checked, group, job, periodic,
     registered, service, task,
 };
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
@@ -114,7 +114,7 @@ fn ask(sim: &Sim, met: &Met) -> Scenario {
     };
     for record in view.jobs() {
         let key = record.job.key();
-        let Some(told) = view.explain_job(now, &key) else {
+        let Some(explanation) = view.explain_job(now, &key) else {
             return fail(&format!("{key} is not explained"));
         };
         if record.job.schedule().is_some() {
@@ -122,26 +122,32 @@ fn ask(sim: &Sim, met: &Met) -> Scenario {
         }
         if let Some(one) = record.deployment.and_then(|id| view.deployment(id)) {
             met.borrow_mut().insert(of_deployment(one.status));
-            let is_awaited = !told.waiting.is_empty() || record.job.stop;
+            let is_awaited = !explanation.waiting.is_empty() || record.job.stop;
             sim.expect_that(!one.is_active() || is_awaited, "an active roll-out waits")?;
         }
-        said(&told.waiting, told.next)?;
-        allocs(view, now, &key, &told, met)?;
+        check_waiting(&explanation.waiting, explanation.next)?;
+        allocs(view, now, &key, &explanation, met)?;
     }
     Ok(())
 }
 
-fn allocs(view: View<'_>, now: Now, key: &JobKey, told: &JobExplanation, met: &Met) -> Scenario {
+fn allocs(
+    view: View<'_>,
+    now: Now,
+    key: &JobKey,
+    explanation: &JobExplanation,
+    met: &Met,
+) -> Scenario {
     for alloc in view.allocs_of(key) {
         let state = of_alloc(alloc);
         met.borrow_mut().insert(state);
         let Some(one) = view.explain_alloc(now, alloc.record().id) else {
             return fail(&format!("{state}: it is not explained"));
         };
-        if !alloc.record().finished && !told.allocs.contains(&one) {
+        if !alloc.record().finished && !explanation.allocs.contains(&one) {
             return fail(&format!("{state}: its job says nothing of it"));
         }
-        said(&one.waiting, one.next)?;
+        check_waiting(&one.waiting, one.next)?;
         if matches!(
             alloc.phase(),
             AllocPhase::Prerun(_) | AllocPhase::Destroying(_)
@@ -149,24 +155,24 @@ fn allocs(view: View<'_>, now: Now, key: &JobKey, told: &JobExplanation, met: &M
         {
             return fail(&format!("{state}: nothing is awaited"));
         }
-        for (task, told) in alloc.tasks().iter().zip(&one.tasks) {
+        for (task, explanation) in alloc.tasks().iter().zip(&one.tasks) {
             met.borrow_mut().insert(of_task(task));
-            said_of_task(task, told)?;
+            check_task(task, explanation)?;
         }
     }
     Ok(())
 }
 
-fn said_of_task(task: &TaskRunner, told: &TaskExplanation) -> Scenario {
+fn check_task(task: &TaskRunner, explanation: &TaskExplanation) -> Scenario {
     let state = of_task(task);
-    if !rests(task) && told.waiting.is_none() {
+    if !rests(task) && explanation.waiting.is_none() {
         return fail(&format!("{state}: nothing is awaited"));
     }
-    said(told.waiting.as_slice(), told.next)
+    check_waiting(explanation.waiting.as_slice(), explanation.next)
 }
 
 /// Each that is awaited has words for what, and for what follows.
-fn said(waiting: &[Waiting], next: &str) -> Scenario {
+fn check_waiting(waiting: &[Waiting], next: &str) -> Scenario {
     let says = |one: &Waiting| !one.what.is_empty() && !one.then.is_empty();
     match waiting.iter().all(says) && !next.is_empty() {
         true => Ok(()),
@@ -316,7 +322,7 @@ fn group_that_is_left_alone_before_its_end_says_until_when() {
 }
 
 #[test]
-fn end_of_an_allocations_time_is_told() {
+fn end_of_max_run_duration_is_explained() {
     for_seeds(20, |sim| {
         let mut sum = group("g", [task("main")]);
         sum.max_run_duration = Some(Span::secs(1000));
@@ -334,7 +340,7 @@ fn end_of_an_allocations_time_is_told() {
 }
 
 #[test]
-fn periodic_job_tells_its_next_time_and_what_became_of_the_last() {
+fn periodic_job_explains_next_and_last_launch() {
     for_seeds(20, |sim| {
         sim.register(&periodic(
             batch("cron", [task("main").ends("2s", 0)]),
@@ -413,7 +419,7 @@ fn failing_check_that_holds_up_health_is_named_and_counted() {
 }
 
 #[test]
-fn roll_out_in_place_tells_its_progress_deadline() {
+fn in_place_deployment_explains_its_progress_deadline() {
     for_seeds(20, |sim| {
         sim.world.faults = Faults::none();
         let first = checked_by(check("http", 10, &[]));
@@ -440,7 +446,7 @@ fn roll_out_in_place_tells_its_progress_deadline() {
 }
 
 #[test]
-fn failed_allocation_tells_what_is_left_of_its_reschedules() {
+fn failed_allocation_explains_remaining_reschedules() {
     for_seeds(20, |sim| {
         sim.world.faults = Faults::none();
         let failing = task("main").ends("1s", 1);

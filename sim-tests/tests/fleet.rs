@@ -12,7 +12,7 @@ use drover_core::model::drain::Eligibility;
 use drover_core::model::job::JobType;
 use drover_core::time::Span;
 use drover_io_sim::{Fleet, Servers, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::fleet::{migrating, play, service};
 
 const MINUTE: Span = Span::secs(60);
@@ -200,7 +200,7 @@ fn disk_skips_a_copy_that_ended_before_it_got_it() -> Result<(), Violation> {
 }
 
 #[test]
-fn disk_that_never_left_its_node_goes_to_who_comes_back() -> Result<(), Violation> {
+fn disk_that_never_left_its_node_is_used_by_returning_alloc() -> Result<(), Violation> {
     let (mut fleet, first) = with_a_disk(2, "20s")?;
     moves_to(&mut fleet, 2);
     fleet.run(Span::secs(5))?;

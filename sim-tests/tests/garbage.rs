@@ -6,7 +6,7 @@ use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

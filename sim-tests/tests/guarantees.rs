@@ -1,4 +1,4 @@
-//! What people were told, holds; what they must not be told, is not.
+//! What was acknowledged to people holds; secrets are not shown to them.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use drover_core::model::task::Task;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, PRIVATE_NETWORK, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds, for_seeds_keeping};
 
@@ -152,7 +152,7 @@ fn ports_of_one_group_differ() {
 
 /// Of that network of the host half of the ports are kept for others.
 #[test]
-fn reserved_ports_of_a_host_network_are_given_to_nobody() {
+fn reserved_ports_of_a_host_network_are_not_assigned() {
     for_seeds(60, |sim| {
         let group = group("g", [task("main")]).dynamic_port_in("http", PRIVATE_NETWORK);
         sim.register(&job("web", JobType::Service, [group.count(6)]));
@@ -188,9 +188,9 @@ fn fail_without_the_secret(sim: &mut Sim, tasks: &[Task]) -> Scenario {
     })?;
     for alloc in tasks.iter().flat_map(|task| sim.allocs(&task.name)) {
         for event in alloc.tasks().iter().flat_map(|task| &task.state().events) {
-            let told = event.display_message.contains(SECRET)
+            let mentioned = event.display_message.contains(SECRET)
                 || event.details.values().any(|value| value.contains(SECRET));
-            sim.expect_that(!told, &format!("{event:?}"))?;
+            sim.expect_that(!mentioned, &format!("{event:?}"))?;
         }
     }
     Ok(())
@@ -198,7 +198,7 @@ fn fail_without_the_secret(sim: &mut Sim, tasks: &[Task]) -> Scenario {
 
 /// What a task's environment holds is for the task alone, and for the driver that is asked to start it.
 #[test]
-fn no_event_contains_a_secret() {
+fn events_contain_no_secrets() {
     for_seeds(40, |sim| {
         let loud = with_secret(task("loud").with("start_error", "no"), "stdout_string");
         let quiet = with_secret(task("quiet").ends("3s", 1), "stdout_string");
@@ -212,7 +212,7 @@ fn no_event_contains_a_secret() {
 
 /// Whoever refers to a secret where something else is wanted is told where, and not what it is.
 #[test]
-fn secret_in_place_of_a_number_is_not_told() {
+fn secret_in_place_of_a_number_is_not_quoted() {
     for_seeds(40, |sim| {
         let wrong = with_secret(task("wrong"), "exit_code");
         let late = with_secret(task("late"), "run_for");
@@ -220,8 +220,8 @@ fn secret_in_place_of_a_number_is_not_told() {
         for (task, option) in [("wrong", "exit_code"), ("late", "run_for")] {
             let state = sim.task(task, task).map(|task| task.state());
             let mut events = state.into_iter().flat_map(|state| &state.events);
-            let told = events.any(|event| event.display_message.contains(option));
-            sim.expect_that(told, &format!("{option}: {state:?}"))?;
+            let mentioned = events.any(|event| event.display_message.contains(option));
+            sim.expect_that(mentioned, &format!("{option}: {state:?}"))?;
         }
         Ok(())
     });

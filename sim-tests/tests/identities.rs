@@ -5,8 +5,8 @@ use drover_core::model::event::EventType;
 use drover_core::model::identity::RenewMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, changed, service, task};
-use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events, looked_at};
+use drover_sim_tests::build::{TaskExt, changed, service, task};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON, events, times_checked};
 use drover_sim_tests::{for_seeds, for_seeds_in_cluster};
 
 const HOUR: Span = Span::secs(3600);
@@ -136,7 +136,7 @@ fn servers_that_refuse_to_sign_are_asked_less_and_less_often() {
         let tasks = RestartScope::Running;
         sim.ask(Restart { alloc, tasks });
         sim.run(Span::secs(600))?;
-        let asked = looked_at(sim, "refused_signing_is_repeated_in_time");
+        let asked = times_checked(sim, "refused_signing_is_repeated_in_time");
         sim.expect_that(asked > 10, &format!("asked {asked} times"))?;
         sim.converge()
     });

@@ -9,7 +9,7 @@ use drover_core::model::task::Task;
 use drover_core::store::image::Look;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, changed, group, job, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -42,7 +42,7 @@ fn main_task() -> Task {
     follows(task("main"))
 }
 
-fn last_look(sim: &Sim) -> Option<Look> {
+fn last_check(sim: &Sim) -> Option<Look> {
     let images = sim.view()?.images(&JobKey::local("web"));
     Some(images.first()?.last.clone())
 }
@@ -80,7 +80,7 @@ fn tag_that_does_not_move_makes_no_version() {
         sim.run(Span::secs(20 * 60))?;
         sim.expect_that(sim.version("web") == Some(0), "the first version")?;
         sim.expect_that(sim.world.starts_of("main") == 2, "nothing starts again")?;
-        sim.expect_that(last_look(sim) == Some(Look::Unchanged), "it was looked at")?;
+        sim.expect_that(last_check(sim) == Some(Look::Unchanged), "it was looked at")?;
         sim.converge()
     });
 }
@@ -112,7 +112,7 @@ fn image_of_another_group_is_no_reason_for_a_new_version() {
         sim.register(&job);
         sim.until(MINUTES, |sim| sim.living("main") == 3)?;
         sim.run(Span::secs(20 * 60))?;
-        sim.expect_that(last_look(sim) == Some(Look::Unchanged), "it was looked at")?;
+        sim.expect_that(last_check(sim) == Some(Look::Unchanged), "it was looked at")?;
         sim.expect_that(sim.version("web") == Some(0), "the first version")?;
         sim.expect_that(sim.world.starts_of("main") == 3, "nothing starts again")?;
         sim.converge()
@@ -132,7 +132,7 @@ fn update_survives_crash_at_every_step() {
 }
 
 #[test]
-fn tag_that_moves_after_first_look_is_rolled_out() {
+fn tag_moved_after_first_check_is_rolled_out() {
     for_seeds(60, |sim| {
         running(sim)?;
         // The first look is at 22:15.
@@ -181,7 +181,7 @@ fn broken_registry_restarts_nothing_and_is_asked_again() {
             sim.run(Span::secs(12 * 60))?;
             sim.expect_that(sim.version("web") == Some(0), "nothing is made of it")?;
             sim.expect_that(sim.world.starts_of("main") == 2, "nothing starts again")?;
-            let failed = matches!(last_look(sim), Some(Look::Failed(_)));
+            let failed = matches!(last_check(sim), Some(Look::Failed(_)));
             sim.expect_that(failed, "it says so")?;
             sim.world.faults = Faults::none();
             sim.until(Span::secs(15 * 60), |sim| run_only(sim, &second))?;
@@ -234,7 +234,7 @@ fn version_without_digest_comes_back_with_what_it_ran() {
 }
 
 #[test]
-fn agent_that_was_away_looks_when_it_is_back() {
+fn restarted_agent_checks_image_tags() {
     for_seeds(30, |sim| {
         running(sim)?;
         sim.run(Span::secs(2 * 60))?;

@@ -10,7 +10,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{for_seeds, for_seeds_keeping};
 
@@ -174,7 +174,7 @@ fn unplaceable_update_keeps_old_version_running() {
     });
 }
 
-/// A failed allocation that waits for a place is garbage-collected, and its place is filled later.
+/// A failed allocation that waits for a placement is garbage-collected, and its replacement is placed later.
 #[test]
 fn gc_keeps_alloc_awaiting_reschedule() {
     for_seeds(100, |sim| {

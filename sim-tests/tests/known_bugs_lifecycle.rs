@@ -11,7 +11,7 @@ use drover_core::store::Key;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

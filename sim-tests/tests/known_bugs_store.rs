@@ -6,7 +6,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::build::{TaskExt, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

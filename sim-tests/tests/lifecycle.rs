@@ -3,7 +3,7 @@
 use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::task::Hook;
-use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::build::{TaskExt, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

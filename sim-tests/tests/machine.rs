@@ -8,7 +8,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, changed, group, job, service, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 

@@ -14,7 +14,7 @@ use drover_core::model::namespace::{Namespace, NamespaceCapabilities};
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
 use drover_io_sim::{Sim, node};
-use drover_sim_tests::build::{TaskWords, group, job, task};
+use drover_sim_tests::build::{TaskExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON, accepts, refuses};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -116,7 +116,7 @@ fn namespace_is_not_deleted_while_something_is_in_it() {
     });
 }
 
-/// A job that waits for a place has no allocation, and is nevertheless in its namespace.
+/// A job that waits for a placement has no allocation, and is nevertheless in its namespace.
 #[test]
 fn namespace_is_not_deleted_while_job_waits_for_placement() {
     for_seeds(20, |sim| {

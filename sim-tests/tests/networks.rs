@@ -4,7 +4,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 
@@ -72,6 +72,36 @@ fn half_made_network_is_removed_or_completed() {
         sim.until(Span::secs(600), |sim| sim.runs("one", "one"))?;
         sim.until(SOON, |sim| networks(sim) == 1)?;
         Ok(())
+    });
+}
+
+/// A network that could not be removed kept its allocation from being garbage-collected at all, so that its directory
+/// filled the disk. What the allocation holds of the node is not free meanwhile, and all that failed is told.
+#[test]
+fn directory_goes_though_network_resists() {
+    for_seeds(60, |sim| {
+        sim.register(&web("one"));
+        sim.until(SOON, |sim| sim.runs("one", "one"))?;
+        let alloc = sim.live("one").map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        sim.world.networks.set_removable(alloc, false);
+        sim.deregister("one", true);
+        sim.until(Span::secs(600), |sim| sim.world.dirs.allocs.is_empty())?;
+        sim.until(SOON, |sim| {
+            let failed = sim.allocs("one").into_iter();
+            let failed = failed.flat_map(|alloc| alloc.destroy_errors());
+            failed.eq(["network: the link is busy"])
+        })?;
+        sim.crash();
+        sim.restart()?;
+        sim.run(Span::secs(120))?;
+        assert_eq!(networks(sim), 1, "it cannot be removed");
+        assert!(!sim.allocs("one").is_empty(), "who has it is forgotten");
+        sim.world.networks.set_removable(alloc, true);
+        sim.until(Span::secs(120), |sim| {
+            networks(sim) == 0 && sim.allocs("one").is_empty()
+        })?;
+        sim.converge()
     });
 }
 

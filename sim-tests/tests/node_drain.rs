@@ -15,7 +15,7 @@ use drover_core::model::placement::PlacementFailure;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{EVER, GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON, ask};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -101,7 +101,7 @@ fn ineligible_node_takes_nothing_until_it_is_eligible() {
 }
 
 #[test]
-fn what_is_asked_twice_changes_nothing() {
+fn repeated_eligibility_request_changes_nothing() {
     for_seeds(5, |sim| {
         quiet(sim);
         let same = Some(Reply::NodeChanged {
@@ -149,12 +149,12 @@ fn services_are_drained_in_turns() {
         sim.until(SOON, |sim| sim.living("main") == 4)?;
         ask(sim, drain(DrainDeadline::After(Span::secs(3600))))?;
         sim.run(Span::secs(1))?;
-        let told = |sim: &Sim| {
+        let reported = |sim: &Sim| {
             let allocs = sim.allocs("web").into_iter();
             allocs.filter(|alloc| alloc.record().drained).count()
         };
-        sim.expect_that(told(sim) == 2, "two at a time")?;
-        sim.until(Span::secs(10), |sim| told(sim) == 3)?;
+        sim.expect_that(reported(sim) == 2, "two at a time")?;
+        sim.until(Span::secs(10), |sim| reported(sim) == 3)?;
         sim.expect_that(sim.living("main") <= 3, "the next when one of them is gone")?;
         sim.until(SOON, |sim| status(sim) == Some(DrainStatus::Complete))?;
         sim.converge()

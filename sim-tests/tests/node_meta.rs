@@ -73,8 +73,8 @@ fn configured_metadata_is_hidden_and_comes_back() {
             ..drover_io_sim::node()
         };
         let mut sim = Sim::with_config(seed, Config::new(0, node, "/alloc"));
-        let told = hides_configured(&mut sim);
-        assert_eq!(told, Ok(()), "seed {seed}");
+        let reported = hides_configured(&mut sim);
+        assert_eq!(reported, Ok(()), "seed {seed}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What operators are told, and how often.
+//! Which notices operators get, and how often.
 
 use drover_core::config::{Config, DiskUsageLimits};
 use drover_core::model::alloc::ClientStatus;
@@ -6,14 +6,14 @@ use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, listening, node};
-use drover_sim_tests::build::{TaskWords, batch, changed, group, job, task};
-use drover_sim_tests::inspect::{Inspect, SOON, looked_at};
+use drover_sim_tests::build::{TaskExt, batch, changed, group, job, task};
+use drover_sim_tests::inspect::{Inspect, SOON, times_checked};
 use drover_sim_tests::{Scenario, for_seeds};
 
 /// Looks at the disk that fail, and that nobody answers, change nothing of what was told.
 #[test]
-fn disk_pressure_is_told_once_however_the_looks_went() {
-    let mut told = 0;
+fn disk_pressure_is_notified_once_despite_failed_checks() {
+    let mut notified = 0;
     for seed in 0..40 {
         let mut config = listening(Config::new(0, node(), "/alloc"));
         config.notices = true;
@@ -21,14 +21,14 @@ fn disk_pressure_is_told_once_however_the_looks_went() {
         let mut sim = Sim::with_config(seed, config);
         let done = story(&mut sim);
         assert_eq!(done, Ok(()), "seed {seed}");
-        told += looked_at(&sim, "disk_pressure_is_told_once");
+        notified += times_checked(&sim, "disk_pressure_is_told_once");
     }
-    assert!(told >= 40, "{told}");
+    assert!(notified >= 40, "{notified}");
 }
 
 /// A job whose first version failed and whose second is complete is complete.
 #[test]
-fn dead_job_is_told_by_its_last_allocation() {
+fn dead_job_is_notified_by_its_last_allocation() {
     for_seeds(40, |sim| {
         let work = batch("work", [task("main").ends("1s", 1)]);
         sim.register(&changed(&work, |group| {
@@ -43,7 +43,7 @@ fn dead_job_is_told_by_its_last_allocation() {
             last.is_some_and(|last| last.record().status == ClientStatus::Complete)
         })?;
         sim.run(SOON)?;
-        let times = looked_at(sim, "notice_of_dead_job_is_true");
+        let times = times_checked(sim, "notice_of_dead_job_is_true");
         sim.expect_that(times == 2, &format!("told twice, not {times} times"))?;
         sim.converge()
     });

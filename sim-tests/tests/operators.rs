@@ -10,7 +10,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

@@ -11,7 +11,7 @@ use drover_core::store::periodic::{Outcome, second_of};
 use drover_core::time::Span;
 use drover_io_sim::zones::RESTLESS;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, periodic, task};
+use drover_sim_tests::build::{EVER, GroupExt, TaskExt, batch, group, periodic, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

@@ -13,7 +13,7 @@ use drover_core::op::{Failure, Op};
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::build::{EVER, GroupExt, TaskExt, batch, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{for_seeds, for_seeds_keeping};
 

@@ -9,7 +9,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation, listening, node};
-use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{EVER, GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_on};
 
@@ -71,7 +71,7 @@ fn alloc_within_priority_margin_is_not_preempted() {
 
 /// Of three the least important goes, and nobody for what is free.
 #[test]
-fn no_more_allocs_are_preempted_than_needed() {
+fn preemption_stops_no_more_allocs_than_needed() {
     for_seeds(100, |sim| {
         let on_gpu = |name: &str| group("g", [task(name).devices("bolt/gpu", 1)]);
         sim.register(&service("a", 30, on_gpu("a")));
@@ -302,7 +302,7 @@ fn alloc_ending_by_itself_is_evicted_not_awaited() {
 
 /// A device that comes free anyway costs nobody his place.
 #[test]
-fn nothing_is_preempted_for_capacity_being_freed() {
+fn capacity_being_freed_preempts_nothing() {
     for_seeds(100, |sim| {
         let on_gpu = |group_name: &str| {
             group(

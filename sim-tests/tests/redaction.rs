@@ -1,5 +1,5 @@
 //! What is hidden in recordings makes no difference: agents of random worlds, with all their troubles,
-//! do the same when they are told the same without its secrets.
+//! do the same when they get the same without its secrets.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use drover_io_sim::replay::{Player, Recording, Segment, verify};
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_recorder::redact::{How, Redacted, TokenKey};
 use drover_recorder::{Header, Start, Step};
-use drover_sim_tests::build::{TaskWords, group, job, task};
+use drover_sim_tests::build::{TaskExt, group, job, task};
 use drover_sim_tests::chaos;
 use drover_sim_tests::inspect::Inspect;
 use drover_sim_tests::specimen::Specimens;

@@ -12,7 +12,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, changed, group, job, task};
+use drover_sim_tests::build::{GroupExt, changed, group, job, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

@@ -5,7 +5,7 @@ use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
-use drover_sim_tests::build::{TaskWords, batch, task};
+use drover_sim_tests::build::{TaskExt, batch, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds};
 

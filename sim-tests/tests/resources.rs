@@ -1,4 +1,4 @@
-//! CPU, memory, disk space and cores: what is not free is waited for, and who waits is told why.
+//! CPU, memory, disk space and cores: what is not free is waited for, and what waits shows why.
 
 use drover_core::claims::Claim;
 use drover_core::claims::resources::Amounts;
@@ -6,7 +6,7 @@ use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{EVER, TaskWords, group, job, task};
+use drover_sim_tests::build::{EVER, TaskExt, group, job, task};
 use drover_sim_tests::for_seeds_on;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 

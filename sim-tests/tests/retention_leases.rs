@@ -10,7 +10,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, group, job, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 

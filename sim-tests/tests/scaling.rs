@@ -9,7 +9,7 @@ use drover_core::model::scaling::{MAX_EVENTS, ScalingPolicy};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
-use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON, ask_and_wait};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 

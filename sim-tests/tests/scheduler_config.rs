@@ -9,7 +9,7 @@ use drover_core::model::scheduler::SchedulerConfig;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

@@ -8,7 +8,7 @@ use drover_core::model::task::Task;
 use drover_core::model::template::{ChangeMode, ChangeScript};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{TaskExt, service, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

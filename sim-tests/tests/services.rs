@@ -7,7 +7,7 @@ use drover_core::model::value::Value;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

@@ -10,7 +10,7 @@ use drover_core::stats::board::AllocUsage;
 use drover_core::stats::running::Running;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, group, job, service, task};
+use drover_sim_tests::build::{TaskExt, group, job, service, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds};
 

@@ -15,7 +15,7 @@ use drover_core::op::Op;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{TaskWords, changed, service, task};
+use drover_sim_tests::build::{TaskExt, changed, service, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 

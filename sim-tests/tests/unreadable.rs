@@ -4,7 +4,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, batch, changed, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{Inspect, SOON};
 

@@ -7,7 +7,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, changed, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 

@@ -1,4 +1,4 @@
-//! What people who ask are told, and what becomes of requests that suppose too much.
+//! What queries answer, and what becomes of requests that suppose too much.
 
 use drover_core::agent::Input;
 use drover_core::agent::requests::{Register, RestartScope};
@@ -13,7 +13,7 @@ use drover_core::model::policy::RestartPolicy;
 use drover_core::op::Op;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{TaskWords, arc, batch, service, task};
+use drover_sim_tests::build::{TaskExt, arc, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use serde::Serialize;

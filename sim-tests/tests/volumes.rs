@@ -12,7 +12,7 @@ use drover_core::model::volume::{HostVolume, VolumeLack, VolumeSpec};
 use drover_core::store::volume::VolumeState;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::build::{GroupExt, TaskExt, group, job, task};
 use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -237,11 +237,11 @@ fn created_volume_of_restored_snapshot_is_made_anew() {
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.expect_that(is_ready(sim, "data"), "it is made")?;
         sim.expect_that(path(sim, "data") != before, "where the agent is now")?;
-        let told = sim.view().is_some_and(|view| {
+        let reported = sim.view().is_some_and(|view| {
             let mut events = view.machine().events();
             events.any(|event| event.message.contains("an empty directory is made"))
         });
-        sim.expect_that(told, "an event says so")?;
+        sim.expect_that(reported, "an event says so")?;
         sim.restart()?;
         sim.converge()?;
         sim.expect_that(sim.runs("db", "main"), "it is so for good")

@@ -5,7 +5,7 @@ use drover_core::model::job::Job;
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{EVER, TaskWords, batch, check, checked, registered, service, task};
+use drover_sim_tests::build::{EVER, TaskExt, batch, check, checked, registered, service, task};
 use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -130,7 +130,7 @@ fn restarted_task_waits_again() {
 }
 
 #[test]
-fn service_that_goes_away_stops_nobody() {
+fn service_that_goes_away_stops_no_waiting_task() {
     for_seeds(50, |sim| {
         sim.register(&database());
         sim.register(&web());

@@ -22,7 +22,7 @@
 //! A template is a stranger's: whatever it says, reading and rendering end, within [`Limits`], and
 //! at worst with an [`Error`] that has a line and a column.
 //!
-//! What is offered, and what differs from Go, is told by [`page`].
+//! What is offered, and what differs from Go, is listed by [`page`].
 //!
 //! The way of a template: `lex`, `literal` and `parse` read the text into a tree (`ast`); `eval` goes
 //! through it, and `eval::cx` counts steps and bytes and asks for what is needed; `value` has the

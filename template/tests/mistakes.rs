@@ -1,4 +1,4 @@
-//! Where mistakes are, and what is said of them.
+//! Where mistakes are, and how they are reported.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic")]
 

@@ -230,7 +230,7 @@ where
         Ok(Ok(inner)) => Ok(Stream {
             inner,
             has_identity,
-            heard: false,
+            received: false,
             unwritten: None,
         }),
         Ok(Err(error)) => {
@@ -250,14 +250,14 @@ where
 pub struct Stream<Io> {
     inner: TlsStream<Io>,
     has_identity: bool,
-    heard: bool,
+    received: bool,
     /// Why nothing can be written, while it is found out whether the other side has said more.
     unwritten: Option<io::Error>,
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
     fn explained(&self, error: io::Error) -> io::Error {
-        if self.heard {
+        if self.received {
             return error;
         }
         match TlsError::of(&error, self.has_identity, TlsError::ClosedUnheard) {
@@ -269,16 +269,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
     /// Why nothing can be sent. Before it closed, the other side may have said why, which is on its way through the
     /// system or lies there: so the end of what can be read is waited for, which comes with the same news.
     fn poll_write_failed(&mut self, cx: &mut Context<'_>, error: io::Error) -> Poll<io::Error> {
-        if self.heard {
+        if self.received {
             return Poll::Ready(error);
         }
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);
-        let said = Pin::new(&mut self.inner).poll_read(cx, &mut buffer);
-        match said {
-            Poll::Ready(Err(said)) => Poll::Ready(self.explained(said)),
+        let polled = Pin::new(&mut self.inner).poll_read(cx, &mut buffer);
+        match polled {
+            Poll::Ready(Err(error)) => Poll::Ready(self.explained(error)),
             Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                self.heard = true;
+                self.received = true;
                 Poll::Ready(error)
             }
             Poll::Ready(Ok(())) => Poll::Ready(self.explained(error)),
@@ -313,14 +313,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<Io> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let (before, room) = (buffer.filled().len(), buffer.remaining());
+        let (before, remaining) = (buffer.filled().len(), buffer.remaining());
         let read = ready!(Pin::new(&mut self.inner).poll_read(cx, buffer));
         if let Err(error) = read {
             return Poll::Ready(Err(self.explained(error)));
         }
         match buffer.filled().len() > before {
-            true => self.heard = true,
-            false if room > 0 && !self.heard => {
+            true => self.received = true,
+            false if remaining > 0 && !self.received => {
                 return Poll::Ready(Err(TlsError::ClosedUnheard.into()));
             }
             false => {}

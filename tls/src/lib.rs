@@ -13,7 +13,7 @@
 //! | [`error`] | why there is no connection |
 //! | [`current`] | settings that are exchanged while they are used |
 //!
-//! **Certificates of Nomad.** One authority signs for a whole cluster; a name tells the role and the region of its
+//! **Certificates of Nomad.** One authority signs for a whole cluster; a name gives the role and the region of its
 //! holder: `server.global.nomad`, `client.global.nomad`, `cli.global.nomad`. So a node asks for the name of a server
 //! whatever the address is, and a certificate of a client cannot stand in for a server's.
 //!

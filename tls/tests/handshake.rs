@@ -1,4 +1,4 @@
-//! Both sides of a handshake: who believes whom, and what is said where one does not.
+//! Both sides of a handshake: who believes whom, and which error is returned where one does not.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -187,7 +187,7 @@ async fn certificate_out_of_its_time_is_refused() {
 
 /// With TLS 1.2 it is refused during the handshake, with 1.3 after it.
 #[tokio::test]
-async fn refusal_of_own_certificate_is_told_as_one() {
+async fn refusal_of_own_certificate_is_recognised() {
     let (ca, other) = (Authority::new(), Authority::new());
     let own = ca.member("server.global");
     let expired = ca.sign_for(&["client.global.nomad"], Valid::Once);
@@ -283,7 +283,7 @@ fn unknown_version_or_suite_is_named_with_those_that_are_known() {
 }
 
 #[tokio::test]
-async fn peer_without_tls_is_told_as_one() {
+async fn peer_without_tls_is_recognised() {
     let ca = Authority::new();
     let node = node(None, &ca);
     let (ours, mut theirs) = duplex(1024);
@@ -308,7 +308,7 @@ async fn handshake_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn connection_that_is_closed_unheard_is_told_as_one() {
+async fn connection_closed_before_handshake_is_recognised() {
     let ca = Authority::new();
     let (own, member) = (ca.member("server.global"), ca.member("client.global"));
     let (ours, theirs) = duplex(64 << 10);
@@ -320,7 +320,7 @@ async fn connection_that_is_closed_unheard_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn connection_that_was_heard_ends_as_any_other() {
+async fn connection_closed_after_handshake_ends_as_any_other() {
     let ca = Authority::new();
     let (own, member) = (ca.member("server.global"), ca.member("client.global"));
     let (ours, theirs) = duplex(64 << 10);

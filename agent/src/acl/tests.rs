@@ -114,7 +114,7 @@ fn right_to_write_host_volumes_brings_the_others() {
 }
 
 #[test]
-fn management_may_everything_and_nobody_nothing() {
+fn management_token_may_do_everything_and_anonymous_nothing() {
     let (all, none) = (Rights::all(), Rights::none());
     assert!(all.is_management() && all.may("x", Capability::AllocNodeExec));
     assert!(all.may_variable("x", "y", VariableCapability::Destroy));

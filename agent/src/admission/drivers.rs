@@ -1,4 +1,4 @@
-//! What a job asks of the agent's own drivers that its configuration does not allow. This is said when the job is
+//! What a job asks of the agent's own drivers that its configuration does not allow. This is reported when the job is
 //! handed in, before anything is made of it. Tasks ask the same when they start: servers of a cluster place jobs of
 //! which the agent is not asked, and what ran before a setting became tighter goes on until it starts again. Drivers
 //! that are plugins see to their own tasks.

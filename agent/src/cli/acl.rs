@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::{AclBootstrapArgs, AclCommand};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{acl_policy, acl_token, denied};
 
 /// The most bytes that are read of a file or the standard input: more than any policy may have.

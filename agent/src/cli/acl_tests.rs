@@ -18,7 +18,7 @@ use super::client::Client;
 use super::context::Context;
 use super::screen::Screen;
 use super::{dashes, dispatch};
-use crate::testing::{BEGAN, Said};
+use crate::testing::{BEGAN, Captured};
 
 const ACCESSOR: &str = "4b1f4f1e-7a3c-4a53-9c55-0d6a3f1f5d11";
 const SECRET: &str = "9e1c2b5a-1111-4222-8333-a2b3c4d5e6f7";
@@ -97,7 +97,7 @@ impl Scripted {
     }
 
     async fn run(&self, args: &[&str]) -> Ended {
-        let (out, err) = (Said::default(), Said::default());
+        let (out, err) = (Captured::default(), Captured::default());
         let mut cx = Context {
             client: self.client.clone(),
             screen: Screen::plain(Box::new(out.clone()), Box::new(err.clone())),

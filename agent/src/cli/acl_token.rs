@@ -1,4 +1,4 @@
-//! `drover acl token`: who has which rights. The agent knows only what tells that a secret is the right one,
+//! `drover acl token`: who has which rights. The agent knows only what proves that a secret is the right one,
 //! so a secret is shown by the command that made it, and by no other.
 
 use drover_core::time::Timestamp;
@@ -13,7 +13,7 @@ use super::args::{
 };
 use super::client::decoded;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, table};
 use crate::times;
 

@@ -3,7 +3,7 @@
 use super::args::ActionArgs;
 use super::context::{Context, Outcome};
 use super::exec::{self, Interaction};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use crate::http::actions::JobAction;
 

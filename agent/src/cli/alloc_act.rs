@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::{AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStopArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{lookup, monitor};
 use crate::http::dto::AllocStub;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::args::AllocChecksArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 use super::table::{block, short, table};
 use crate::http::dto::CheckDto;

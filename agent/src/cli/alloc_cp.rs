@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::args::CpArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::left_out::{LeftOut, Why};
 use super::lookup;
 use crate::http::dto::AllocStub;

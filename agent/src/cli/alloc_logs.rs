@@ -8,7 +8,7 @@ use hyper::Method;
 use super::alloc_act::check_task;
 use super::args::LogsArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::frames::{Frames, Piece};
 use super::lookup;
 

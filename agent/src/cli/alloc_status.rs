@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::args::AllocStatusArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
 use super::{alloc_checks, eval_status, job_status, lookup};

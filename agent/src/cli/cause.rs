@@ -9,7 +9,7 @@ use super::alloc_checks;
 use super::alloc_status::event_table;
 use super::client::whole;
 use super::context::Context;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::job_part;
 use super::screen::clean;
 use super::table::{short, table};
@@ -36,7 +36,7 @@ pub(super) async fn show(cx: &mut Context, deployment: &str, verbose: bool) -> R
         return show_moved_on(cx, deployment, verbose).await;
     }
     for alloc in unhealthy.take(ALLOCS) {
-        for (task, state) in to_blame(alloc) {
+        for (task, state) in failing_tasks(alloc) {
             show_task(cx, alloc, task, state, verbose).await?;
         }
         show_checks(cx, alloc, |status| status != "success", verbose).await?;
@@ -65,7 +65,7 @@ async fn show_moved_on(cx: &mut Context, id: &str, verbose: bool) -> Result<(), 
             alloc.job_version,
             clean(&why)
         ))?;
-        for (task, state) in to_blame(alloc) {
+        for (task, state) in failing_tasks(alloc) {
             show_task(cx, alloc, task, state, verbose).await?;
         }
         // Those of the version that came back begin as pending, which says nothing of the one that failed.
@@ -82,15 +82,15 @@ fn why_unhealthy(alloc: &AllocStub, rollout: &DeploymentDto) -> Option<String> {
     let events = alloc.task_states.values().flat_map(|state| &state.events);
     let events = events.map(|event| event.fields());
     let during = rollout.create_time..=rollout.modify_time;
-    let told = events.filter(|event| {
+    let unhealthy_events = events.filter(|event| {
         event.kind == EventType::AllocUnhealthy.as_str() && during.contains(&event.time)
     });
-    let last = told.max_by_key(|event| event.time)?;
+    let last = unhealthy_events.max_by_key(|event| event.time)?;
     Some(last.display_message.into_owned())
 }
 
 /// The tasks that failed or were started again; where there are none, all: they wait, or their checks do not pass.
-fn to_blame(alloc: &AllocStub) -> Vec<(&String, &TaskStateDto)> {
+fn failing_tasks(alloc: &AllocStub) -> Vec<(&String, &TaskStateDto)> {
     let tasks = || alloc.task_states.iter();
     let failing = tasks().filter(|(_, state)| state.failed || state.restarts > 0);
     let failing: Vec<_> = failing.collect();
@@ -211,7 +211,7 @@ mod tests {
     use crate::cli::client::Client;
     use crate::cli::screen::Screen;
     use crate::http::dto::{CheckDto, TaskEventDto};
-    use crate::testing::{BEGAN, Said};
+    use crate::testing::{BEGAN, Captured};
 
     const ALLOC: &str = "7d42c423-0000-0000-0000-000000000000";
 
@@ -292,10 +292,10 @@ mod tests {
         };
         let router = Router::new().fallback(handler);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let out = Said::default();
+        let out = Captured::default();
         let mut cx = Context {
             client: Client::new(&connection, |_| None).unwrap(),
-            screen: Screen::plain(Box::new(out.clone()), Box::new(Said::default())),
+            screen: Screen::plain(Box::new(out.clone()), Box::new(Captured::default())),
             clock: || BEGAN,
         };
         show(&mut cx, "d", false).await.unwrap();

@@ -23,7 +23,7 @@ use drover_tls::TlsError;
 
 use super::args::Connection;
 use super::denied;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::place::Place;
 use super::secure::TlsOptions;
 use super::token::{Secret, Token};

@@ -13,7 +13,7 @@ use super::context::{Context, Outcome};
 use crate::http::dto::{AllocStub, JobStub};
 
 /// Nobody waits longer for names at a key press.
-const PATIENCE: Duration = Duration::from_millis(500);
+const COMPLETION_TIMEOUT: Duration = Duration::from_millis(500);
 /// More names than these help nobody.
 const MOST: &str = "100";
 
@@ -152,7 +152,7 @@ async fn names(cx: &Context, kind: Kind, begun: &str) -> Vec<String> {
             Kind::Token => fields(cx, "/v1/acl/tokens", "AccessorID", begun).await,
         }
     };
-    timeout(PATIENCE, asked)
+    timeout(COMPLETION_TIMEOUT, asked)
         .await
         .ok()
         .flatten()

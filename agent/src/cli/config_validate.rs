@@ -7,7 +7,7 @@ use drover_io_real::keyring::root::RootKey;
 
 use super::args::ConfigValidateArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use crate::config;
 
 /// Runs the command: says of each file what is wrong, or what has no effect.

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read};
 
 use super::context::Context;
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// Whether the user says yes. Where nobody can be asked, nothing is done.
 ///

@@ -8,7 +8,7 @@ use serde_json::ser::PrettyFormatter;
 
 use super::args::{Page, Shape};
 use super::client::Client;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::screen::Screen;
 use super::shape::rendered;
 use crate::times;

@@ -44,8 +44,8 @@ mod tests {
             (403, "ACL token not found", Some("-token"), "has expired"),
             (400, "ACL support disabled", None, "enabled = true"),
         ] {
-            let said = hint(status, body, source, "NOMAD_TOKEN").unwrap_or_default();
-            assert!(said.contains(words), "{said}");
+            let hinted = hint(status, body, source, "NOMAD_TOKEN").unwrap_or_default();
+            assert!(hinted.contains(words), "{hinted}");
         }
     }
 

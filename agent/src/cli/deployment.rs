@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::args::{ChangeDeploymentArgs, DeploymentListArgs, PromoteArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
 use super::{eval_status, monitor};

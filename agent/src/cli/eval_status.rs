@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::args::{DeploymentStatusArgs, EvalStatusArgs, Shape};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{self, block, short, table};
 use super::{job_status, lookup, monitor};
 use crate::http::dto::{AllocStub, DeploymentDto, DesiredUpdates, EvalStub, EvaluationDto};

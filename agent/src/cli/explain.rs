@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::args::ExplainArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 use super::screen::clean;
 use super::table::short;

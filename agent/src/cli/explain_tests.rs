@@ -1,4 +1,4 @@
-//! What is explained, and that what is said to go on with works.
+//! What is explained, and that the commands suggested next work.
 
 use super::tests::{alloc_of, file, run, submit};
 use crate::testing::{Rig, job};
@@ -82,8 +82,8 @@ async fn explain_of_manual_health_has_the_command_that_goes_on() {
     };
     let mut words: Vec<&str> = words.split_whitespace().collect();
     words.extend([body, path.trim()]);
-    let (code, told, err) = run(&rig, &words).await;
-    assert_eq!((code, err.as_str()), (0, ""), "{command}: {told}");
+    let (code, output, err) = run(&rig, &words).await;
+    assert_eq!((code, err.as_str()), (0, ""), "{command}: {output}");
     let (_, out, _) = run(&rig, &["explain", "web"]).await;
     assert!(out.contains("deployment  successful"), "{out}");
 }

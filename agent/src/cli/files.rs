@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// Writes a new file.
 ///

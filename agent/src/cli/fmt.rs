@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::FmtArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{files, jobfile};
 use crate::jobspec::format::format;
 

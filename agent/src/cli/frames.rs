@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 use crate::http::frames::Frame;
 
 /// No frame is larger; what is is no stream of frames.

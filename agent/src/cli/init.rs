@@ -6,7 +6,7 @@ use drover_io_real::http_client::encoded;
 
 use super::args::{JobInitArgs, VarInitArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::files;
 use crate::http::dto::{VariableDto, VariableStub};
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::args::DispatchArgs;
 use super::client::Answer;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_part, job_path};
 use super::monitor;
 use super::table::{block, short};

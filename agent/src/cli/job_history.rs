@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::args::HistoryArgs;
 use super::client::decoded;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::table::block;
 use super::{diff, screen};

@@ -7,7 +7,7 @@ use drover_import::{Source, import};
 
 use super::args::ImportArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{files, jobfile};
 
 /// Runs the command.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::{InspectArgs, Shape};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use crate::http::dto::{JobStub, SubmissionDto, Versions};
 

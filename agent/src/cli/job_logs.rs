@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::args::JobLogsArgs;
 use super::client::{Answer, Client};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::frames::{Frames, Piece};
 use super::lookup::{self, job_path};
 use super::table::short;

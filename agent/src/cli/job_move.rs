@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::args::MoveArgs;
 use super::client::Client;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
 use crate::http::dto::{
@@ -205,18 +205,18 @@ async fn transfer(
 async fn follow(cx: &mut Context, to: &Client, job: &JobStub, verbose: bool) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/allocations");
-    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut printed: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let allocs: Vec<AllocStub> = to.get(&path, &namespace).await?;
         // What was started a moment ago may fail at once: it counts when it is still so at the next query.
         let mut changed = false;
         for alloc in &allocs {
             let now = format!("{}: {}", alloc.client_status, alloc.client_description);
-            if told.get(&alloc.id) != Some(&now) {
+            if printed.get(&alloc.id) != Some(&now) {
                 let id = short(&alloc.id, verbose);
                 let line = format!("{}: {} {id} {now}", cx.stamp(), alloc.name);
                 cx.screen.print_line(&line)?;
-                told.insert(alloc.id.clone(), now);
+                printed.insert(alloc.id.clone(), now);
                 changed = true;
             }
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::args::{PlanArgs, Shape};
 use super::client::decoded;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::job_part;
 use super::{diff, jobfile, monitor};
 use crate::http::dto::{AllocMetric, DesiredUpdates, Planned};

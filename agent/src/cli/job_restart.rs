@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::args::{BatchWait, JobRestartArgs, OnError};
 use super::client::Answer;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
 use super::{confirm, monitor};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::args::RevertArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::job_history::number;
 use super::lookup::{self, job_path};
 use super::monitor;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::args::RunArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{jobfile, monitor};
 use crate::http::dto::Registered;
 use crate::times;

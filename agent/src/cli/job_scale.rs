@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::{ScaleArgs, ScalingEventsArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::monitor;
 use super::table::{short, table};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::args::JobStatusArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup::{self, job_path};
 use super::table::{block, columns, short, table};
 use super::{eval_list, eval_status, monitor};

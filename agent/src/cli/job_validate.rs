@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::args::ValidateArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::jobfile;
 use crate::admission;
 use crate::http::dto::Validated;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::args::VariableArgs;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::screen::Screen;
 use crate::admission::{self, Admitted, FileOptions, Read, Refused};
 use crate::http::dto::SubmissionDto;

@@ -1,4 +1,4 @@
-//! What a copy of files leaves out, and why: said at its end, so that nobody takes it for the whole.
+//! What a copy of files leaves out, and why: reported at its end, so that nobody takes it for the whole.
 
 use drover_core::text::quote;
 

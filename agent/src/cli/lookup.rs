@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::client::Client;
 use super::context::Context;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::table;
 use crate::http::dto::{Alloc, AllocStub, DeploymentDto, EvaluationDto, JobStub, NodeDto};
 

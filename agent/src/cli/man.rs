@@ -4,7 +4,7 @@ use clap::CommandFactory;
 
 use super::args::{Cli, ManArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// Runs the command.
 ///

@@ -27,8 +27,8 @@ mod diff;
 mod eval_list;
 mod eval_status;
 mod exec;
+pub mod exit_code;
 mod explain;
-pub mod failure;
 mod files;
 mod fmt;
 mod frames;
@@ -371,7 +371,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
             Ok(0)
         }
         Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) | Command::Replay(_) => {
-            Err(failure::Failure::new("this query does not exist"))
+            Err(exit_code::Failure::new("this query does not exist"))
         }
     }
 }

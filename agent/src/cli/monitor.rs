@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::cause;
 use super::client::Answer;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, columns, short};
 use crate::http::dto::{AllocMetric, AllocStub, DeploymentDto, EvaluationDto};
 

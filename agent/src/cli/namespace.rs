@@ -12,7 +12,7 @@ use super::args::{
     NamespaceListArgs, NamespaceStatusArgs,
 };
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, table};
 use crate::http::dto::{CapabilitiesDto, NamespaceDto};
 use crate::jobspec;

@@ -4,7 +4,7 @@ use hyper::Method;
 
 use super::args::NodeConfigArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// Runs the command.
 ///

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::args::NodeDrainArgs;
 use super::client::Answer;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::{confirm, monitor, node_eligibility};
 use crate::http::dto::{Alloc, NodeDto};
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::args::{NodeEligibilityArgs, OfNode};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 
 /// Runs the command.

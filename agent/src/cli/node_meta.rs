@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::{NodeMetaApplyArgs, NodeMetaCommand, NodeMetaReadArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 use super::table::block;
 

@@ -94,7 +94,7 @@ async fn node_is_drained_and_eligible_again() {
 }
 
 #[tokio::test]
-async fn drain_options_that_make_no_sense_are_refused() {
+async fn contradictory_drain_options_are_refused() {
     let rig = Rig::start().await;
     for (args, words) in [
         (vec!["-self"], "Use one of"),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::context::Context;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::node_detail::Section;
 use super::table::{block, table};
 use super::usage::{bytes, bytes_of, devices, host_memory, is_busy_known, memory_used, mhz, unset};

@@ -9,7 +9,7 @@ use hyper::{Method, Uri};
 use super::args::{ApiArgs, MetricsArgs};
 use super::client::{Client, whole};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// Runs `operator api`: the raw answer, also if it is an error.
 ///

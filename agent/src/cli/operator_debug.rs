@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 use self::bundle::Bundle;
 use super::args::DebugArgs;
 use super::context::{Context, Outcome, pretty};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::frames::{Frames, Piece};
 use super::lookup::job_path;
 use super::redact::redact;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::{SchedulerCommand, SchedulerSetArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::block;
 use crate::http::scheduler::SchedulerConfigDto;
 
@@ -101,7 +101,7 @@ async fn set(cx: &mut Context, args: &SchedulerSetArgs) -> Outcome {
         .await?;
     if answer.get("Updated").and_then(Value::as_bool) != Some(true) {
         return Err(Failure::new(
-            "The scheduler's configuration was changed meanwhile and stays as it is: look at it and try again",
+            "The scheduler's configuration was changed meanwhile and stays as it is: read it and try again",
         ));
     }
     cx.screen.print_line("Scheduler configuration updated!")?;

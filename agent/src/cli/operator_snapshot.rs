@@ -18,7 +18,7 @@ use super::args::{
 };
 use super::client::whole;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::files;
 use super::table::{block, table};
 use super::usage::bytes as size;

@@ -10,7 +10,7 @@ use drover_io_real::http_client;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::net::UnixStream;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::secure::{Encrypted, Secure, TlsOptions};
 
 /// What an address of a socket begins with.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::args::PluginStatusArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, columns};
 use crate::http::dto::PluginDto;
 use crate::times;

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use super::args::PortForwardArgs;
 use super::client::{Client, Socket};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 use crate::http::dto::Alloc;
 use crate::http::port_forward::{END, PortNames, no_port};

@@ -12,7 +12,7 @@ use serde_json::ser::PrettyFormatter;
 
 use super::args::RehearseArgs;
 use super::context::Outcome;
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::jobfile;
 use super::screen::Screen;
 use super::table::table;

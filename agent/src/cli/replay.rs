@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::ReplayArgs;
 use super::context::{Outcome, pretty};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::screen::Screen;
 
 /// Runs the command. The exit code is 1 if the agent of today does something else.
@@ -18,8 +18,8 @@ use super::screen::Screen;
 /// There is no recording, it has no such step or entity, or nobody reads any more.
 pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
     let recording = Recording::open(&args.path).map_err(|why| Failure::new(why.to_string()))?;
-    let judged = !(args.debug || args.timeline || args.at.is_some() || args.why.is_some());
-    if !judged {
+    let evaluated = !(args.debug || args.timeline || args.at.is_some() || args.why.is_some());
+    if !evaluated {
         // Who only looks is told, too.
         for damage in recording.damages() {
             screen.complain(&damage.to_string());

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::args::{PolicyInfoArgs, PolicyListArgs, ScalingPolicyCommand};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, short, table};
 use crate::http::dto::PolicyDto;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use drover_tls::{Authorities, Identity, Protocol};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::args::{AgentInfoArgs, ServerMembersArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::screen::clean;
 use super::table::table;
 
@@ -43,7 +43,7 @@ impl Member {
     fn rpc_address(&self) -> String {
         let host = match self.tag("rpc_addr") {
             "" => self.addr.as_deref().unwrap_or_default(),
-            told => told,
+            answered => answered,
         };
         match host.parse::<Ipv6Addr>() {
             Ok(_) => format!("[{host}]:{}", self.tag("port")),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::args::{ServiceCommand, ServiceInfoArgs, ServiceListArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{short, table};
 use crate::http::dto::ServiceInstance;
 

@@ -3,7 +3,7 @@
 use drover_template::{Answers, Limits, Options, Rendering, Template};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// An answer is never larger, nor what a user makes of it at a terminal.
 const LIMITS: Limits = Limits {

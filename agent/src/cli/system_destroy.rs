@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use super::args::DestroyArgs;
 use super::confirm;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use crate::runtime::CGROUP_PARENT;
 
 /// How long tasks have to end by themselves.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use hyper::header::HeaderValue;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 
 /// A secret of the command line, which is never shown.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::init;
 use super::shape::rendered;
 use super::table::{block, table};

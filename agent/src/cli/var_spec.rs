@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drover_core::model::value::Value;
 
-use super::failure::Failure;
+use super::exit_code::Failure;
 use crate::config::literal;
 use crate::http::dto::VariableDto;
 

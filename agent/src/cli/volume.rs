@@ -11,7 +11,7 @@ use super::args::{
     VolumeCommand, VolumeDeleteArgs, VolumeFileArgs, VolumeInitArgs, VolumeStatusArgs,
 };
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::table::{block, short, table};
 use super::{files, job_status, lookup, usage};
 use crate::http::dto::{VolumeDto, VolumeStub};

@@ -63,7 +63,7 @@ impl Cluster {
             Call::RemoveServices(services) => self.remove_services(token, &services).await,
         };
         made.map_err(|error| {
-            self.0.told.refused(called, &error);
+            self.0.reported.refused(called, &error);
             CallError {
                 kind: kind(&error),
                 message: error.to_string(),

@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn alloc_elsewhere_is_awaited_while_it_may_run() {
         for status in ["pending", "running", ""] {
-            let said = asked_of(known(status), 0);
-            assert_eq!(said, Ok(Remote::Runs { index: 7 }));
+            let outcome = asked_of(known(status), 0);
+            assert_eq!(outcome, Ok(Remote::Runs { index: 7 }));
         }
         for status in ["complete", "failed", "lost", "unknown"] {
             assert_eq!(asked_of(known(status), 7), Ok(Remote::Ended), "{status}");
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn server_that_is_behind_says_nothing_of_alloc_elsewhere() {
         for reply in [known("complete"), Ok(OneAllocation::default())] {
-            let said = asked_of(reply, 8);
-            assert!(said.is_err_and(|it| it.recoverable));
+            let outcome = asked_of(reply, 8);
+            assert!(outcome.is_err_and(|it| it.recoverable));
         }
     }
 

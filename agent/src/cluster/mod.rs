@@ -84,27 +84,27 @@ pub(crate) struct NodeIdentity {
     pub(crate) introduction: Introduction,
 }
 
-/// Makes connections over a network, and tells the log why there are none.
+/// Makes connections over a network, and logs why there are none.
 #[derive(Debug)]
 struct Network {
     connect: Arc<dyn Connect>,
-    told: Told,
+    reported: ReportedErrors,
 }
 
-/// The failures that the log was told of: each is told once. Those of connections count until servers answer, and what
+/// The failures that were logged: each is logged once. Those of connections count until servers answer, and what
 /// servers refused until they take a call of the same kind.
 #[derive(Clone, Debug, Default)]
-struct Told(Arc<Mutex<BTreeMap<String, Option<CallKind>>>>);
+struct ReportedErrors(Arc<Mutex<BTreeMap<String, Option<CallKind>>>>);
 
-/// How many different ones are told.
-const MAX_TOLD: usize = 64;
+/// How many different ones are logged.
+const MAX_REPORTED: usize = 64;
 
-impl Told {
+impl ReportedErrors {
     fn failed(&self, error: &Error) {
-        self.tell(error, None);
+        self.report_once(error, None);
     }
 
-    /// A call was made and is worth nothing. What passes by itself is not told, nor what the node mends at once.
+    /// A call was made and is worth nothing. What passes by itself is not logged, nor what the node mends at once.
     fn refused(&self, called: CallKind, error: &Error) {
         let lasts = match error.server_error_kind() {
             Some(
@@ -128,25 +128,25 @@ impl Told {
             None => matches!(error, Error::InvalidReply { .. }),
         };
         if lasts {
-            self.tell(error, Some(called));
+            self.report_once(error, Some(called));
         }
     }
 
-    fn tell(&self, error: &Error, refused: Option<CallKind>) {
+    fn report_once(&self, error: &Error, refused: Option<CallKind>) {
         let text = error.to_string();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_TOLD && !told.contains_key(&text) {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() < MAX_REPORTED && !reported.contains_key(&text) {
             tracing::warn!("{text}");
-            told.insert(text, refused);
+            reported.insert(text, refused);
         }
     }
 
     /// Servers took a call.
     fn succeeded(&self, called: CallKind) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = told.len();
-        told.retain(|_, refused| refused.is_some_and(|it| it != called));
-        if told.len() < before {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = reported.len();
+        reported.retain(|_, refused| refused.is_some_and(|it| it != called));
+        if reported.len() < before {
             tracing::info!("servers answer again");
         }
     }
@@ -160,7 +160,7 @@ impl Connector for Network {
     }
 
     fn failed(&self, error: &Error) {
-        self.told.failed(error);
+        self.reported.failed(error);
     }
 }
 
@@ -208,7 +208,7 @@ struct Inner {
     status: Semaphore,
     /// The jobs of allocations that came lately.
     jobs: jobs::Jobs,
-    told: Told,
+    reported: ReportedErrors,
     client: Client<Connections, Inbound>,
 }
 
@@ -247,10 +247,10 @@ impl Cluster {
         tls: Option<Current<ClientConfig>>,
         seed: u64,
     ) -> Result<Cluster, String> {
-        let told = Told::default();
+        let reported = ReportedErrors::default();
         let network = Network {
             connect,
-            told: told.clone(),
+            reported: reported.clone(),
         };
         let connections = match tls {
             None => Connections::Plain(network),
@@ -277,7 +277,7 @@ impl Cluster {
             elsewhere: Semaphore::new(elsewhere::AT_ONCE),
             status: Semaphore::new(status::AT_ONCE),
             jobs: jobs::Jobs::default(),
-            told,
+            reported,
             client,
         })))
     }
@@ -309,7 +309,7 @@ impl CallServers for Cluster {
                 let calling = tokio::spawn(async move {
                     let result = cluster.call(credentials, call).await;
                     if result.is_ok() {
-                        cluster.0.told.succeeded(called);
+                        cluster.0.reported.succeeded(called);
                     }
                     cluster.under_way().remove(&op);
                     let answered = ServerInput::Answered { op, result };

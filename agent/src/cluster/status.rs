@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::Cluster;
-use crate::http::{Member, Members, NotTold, StatusQuestion, StatusServers};
+use crate::http::{Member, Members, StatusError, StatusQuestion, StatusServers};
 
 /// How long each answer may take, with the wait for a turn: somebody waits. Servers that have no leader look for one for
 /// 5 s before they say so.
@@ -21,27 +21,27 @@ const WITHIN: Duration = Duration::from_secs(8);
 pub(super) const AT_ONCE: usize = 8;
 
 impl StatusServers for Cluster {
-    fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>> {
+    fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, StatusError>> {
         Box::pin(self.status::<StatusLeader>(question))
     }
 
-    fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>> {
+    fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, StatusError>> {
         Box::pin(self.status::<StatusPeers>(question))
     }
 
-    fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>> {
+    fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, StatusError>> {
         Box::pin(async move { self.status::<StatusMembers>(question).await.map(members) })
     }
 }
 
 impl Cluster {
-    async fn status<Q: Question>(&self, question: StatusQuestion) -> Result<Q::Reply, NotTold> {
+    async fn status<Q: Question>(&self, question: StatusQuestion) -> Result<Q::Reply, StatusError> {
         let region = question.region.unwrap_or_else(|| self.region());
         let request = Q::of(question.stale, question.token.expose().into(), region);
         let deadline = Instant::now() + WITHIN;
         let Ok(_turn) = timeout_at(deadline, self.0.status.acquire()).await else {
             let words = "too many ask this node who its servers are: try again, or ask a server";
-            return Err(NotTold::Failed(words.to_owned()));
+            return Err(StatusError::Failed(words.to_owned()));
         };
         let left = deadline.saturating_duration_since(Instant::now());
         let answered = self.0.client.call_for_others(&request, left).await;
@@ -49,11 +49,15 @@ impl Cluster {
     }
 }
 
-fn refused(error: &Error) -> NotTold {
+fn refused(error: &Error) -> StatusError {
     match error.server_error_kind() {
-        Some(ServerErrorKind::PermissionDenied) => NotTold::Denied("Permission denied".to_owned()),
-        Some(ServerErrorKind::TokenNotFound) => NotTold::Denied("ACL token not found".to_owned()),
-        Some(_) | None => NotTold::Failed(error.to_string()),
+        Some(ServerErrorKind::PermissionDenied) => {
+            StatusError::Denied("Permission denied".to_owned())
+        }
+        Some(ServerErrorKind::TokenNotFound) => {
+            StatusError::Denied("ACL token not found".to_owned())
+        }
+        Some(_) | None => StatusError::Failed(error.to_string()),
     }
 }
 

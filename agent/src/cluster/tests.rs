@@ -215,7 +215,7 @@ fn node_registers_with_what_nothing_is_placed_without() {
 }
 
 #[test]
-fn report_says_what_became_of_alloc() {
+fn report_contains_alloc_outcome() {
     let sent = AllocReport {
         id: AllocId(7),
         status: ClientStatus::Failed,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_by_name() {
+    fn invalid_address_is_refused_with_its_setting() {
         for (text, words) in [
             (
                 "bind_addr = \"{{ GetPrivatIP }}\"",

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jobs_may_have_of_the_host_is_read() {
+    fn host_access_policy_of_containers_is_read() {
         let config = docker(
             "allow_devices = [\"/dev/fuse\"]\nallow_unconfined = true\n\
              allowed_modes {\n network = [\"container:web-*\"]\n cgroupns = [\"host\"]\n}",
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_nomad_has_of_containers_has_no_effect_and_is_named() {
+    fn unsupported_docker_setting_is_ignored_and_named() {
         let dangling = "dangling_containers {\n enabled = true\n dry_run = false\n period = \"5m\"\n creation_grace \
                         = \"5m\"\n}";
         let inner = format!("infra_image = \"pause\"\ngc {{\n {dangling}\n}}");

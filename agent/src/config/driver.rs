@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_nomad_has_of_drivers_has_no_effect_and_is_named() {
+    fn unsupported_driver_plugin_setting_is_ignored_and_named() {
         let text = "plugin \"java\" {}\nplugin \"raw_exec\" {\n config {\n no_cgroups = true\n}\n}";
         let config = parse(text).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! When the disk is looked at, and ended allocations are garbage-collected: `gc_…` and `disk_…` of the block
+//! When the disk is checked, and ended allocations are garbage-collected: `gc_…` and `disk_…` of the block
 //! `client`.
 
 use drover_core::config::{DiskUsageLimits, PARALLEL_DESTROYS};

@@ -154,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn volume_in_one_that_jobs_write_to_is_told() {
+    fn volume_inside_writable_volume_is_reported() {
         let one = |name: &str, path: &str, read_only| {
             format!("host_volume \"{name}\" {{\n path = \"{path}\"\n read_only = {read_only}\n}}\n")
         };
-        let told = |outer: &str, read_only, below: Option<&str>| {
+        let warning = |outer: &str, read_only, below: Option<&str>| {
             let text = one("inner", "/srv/data/inner", false) + &one("outer", outer, read_only);
             nested(&read(&text).unwrap(), below.map(Path::new))
         };
-        let words = told("/srv/data", false, None);
+        let words = warning("/srv/data", false, None);
         assert!(
             words.len() == 1 && words[0].contains("host_volume \"inner\": \"/srv/data/inner\""),
             "{words:?}"
@@ -172,9 +172,9 @@ mod tests {
             ("/srv/dat", false),
             ("/srv/data/inner", false),
         ] {
-            assert_eq!(told(outer, read_only, None), [""; 0], "{outer}");
+            assert_eq!(warning(outer, read_only, None), [""; 0], "{outer}");
         }
-        let words = told("/srv/dat", false, Some("/srv/dat/made"));
+        let words = warning("/srv/dat", false, Some("/srv/dat/made"));
         assert!(words[0].contains("host_volumes_dir"), "{words:?}");
     }
 

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_replaces_what_is_found_out() {
+    fn configured_machine_values_replace_fingerprinted_ones() {
         let text = "cpu_total_compute = 8000\n memory_total_mb = 16384\n disk_total_mb = 100000\n \
                     network_speed = \"10000\"\n cni_path = \"/opt/a:/opt/b\"\n \
                     cni_config_dir = \"/etc/cni\"\n min_dynamic_port = 30000\n max_dynamic_port = 30100";
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_changes_nothing() {
+    fn unset_machine_settings_keep_defaults() {
         for text in ["", "cpu_total_compute = 0\n max_dynamic_port = 0"] {
             let machine = read(text).unwrap();
             assert_eq!(machine, MachineConfig::default(), "{text}");

@@ -38,7 +38,7 @@
 //! }
 //! ```
 //!
-//! [`super::machine`] says what may be said of the machine.
+//! [`super::machine`] lists what may be configured of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! The blocks `notify`: who is told what happens, and how.
+//! The blocks `notify`: who is notified of what happens, and how.
 //!
 //! ```hcl
 //! notify "ops" {

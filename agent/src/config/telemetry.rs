@@ -1,4 +1,4 @@
-//! The block `telemetry`: what is told under `/v1/metrics`, by Nomad's names.
+//! The block `telemetry`: what is reported under `/v1/metrics`, by Nomad's names.
 //!
 //! ```hcl
 //! telemetry {

@@ -108,7 +108,7 @@ fn client_file_of_nomad_switches_drivers() {
 }
 
 #[test]
-fn what_has_no_effect_of_a_client_file_is_named_once() {
+fn ignored_settings_of_a_client_file_are_named_once() {
     let config = parse(CLIENT).unwrap();
     assert_eq!(config.ignored, WITHOUT_EFFECT);
 }

@@ -1,6 +1,6 @@
 //! Policies and tokens: who may use this API.
 //!
-//! A secret is made here and shown in the answer that tells of its token; what is kept of it is its digest. Whoever
+//! A secret is made here and shown in the answer that reports its token; what is kept of it is its digest. Whoever
 //! may call what here is said where all routes say it.
 
 use axum::extract::{Path, Request, State};

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn node_of_a_cluster_can_be_told_of_servers_that_it_has() {
+    fn node_of_a_cluster_accepts_servers_that_it_has() {
         let servers = Servers::Of(vec!["10.0.0.2:4647".to_owned()]);
         let why = |wanted: &[&str]| other_servers(&servers, &settings(), wanted);
         assert_eq!(why(&["10.0.0.2:4647", "10.0.0.1", "10.0.0.1:4647"]), None);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_servers_know_is_refused_with_where_they_are() {
+    fn server_only_request_is_refused_with_server_addresses() {
         let error = of_servers(&["10.0.0.1:4647".to_owned(), "10.0.0.2:4647".to_owned()]);
         assert_eq!(error.status, StatusCode::NOT_IMPLEMENTED);
         let words = "10.0.0.1:4647, 10.0.0.2:4647";

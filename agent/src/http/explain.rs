@@ -87,8 +87,8 @@ async fn find_obstacles(allocs: &mut [AllocExplanationDto], wanted: Wanted) {
         return;
     }
     let ports: BTreeSet<u16> = wanted.values().flatten().map(|(_, port)| *port).collect();
-    let looked = tokio::task::spawn_blocking(move || listeners(&ports)).await;
-    let found = looked.ok().and_then(Result::ok).unwrap_or_default();
+    let listed = tokio::task::spawn_blocking(move || listeners(&ports)).await;
+    let found = listed.ok().and_then(Result::ok).unwrap_or_default();
     for alloc in allocs {
         let ports = wanted.get(&alloc.id).into_iter().flatten();
         let obstacles = ports.filter_map(|(label, port)| {

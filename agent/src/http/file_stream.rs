@@ -159,7 +159,7 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
         false => None,
     };
     let heartbeat = form.heartbeat();
-    let mut said = Instant::now();
+    let mut last_frame = Instant::now();
     loop {
         let read = blocking(move || {
             let next = reading
@@ -178,7 +178,7 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
                 {
                     return;
                 }
-                said = Instant::now();
+                last_frame = Instant::now();
             }
             Next::Deleted if follow => {
                 let piece = Piece {
@@ -199,11 +199,11 @@ async fn pump(mut reading: Reading, follow: bool, form: Form, to: mpsc::Sender<B
                 tokio::select! {
                     () = file_change(changes.as_ref()) => break,
                     () = to.closed() => return,
-                    () = tokio::time::sleep_until(said + HEARTBEAT), if heartbeat.is_some() => {
+                    () = tokio::time::sleep_until(last_frame + HEARTBEAT), if heartbeat.is_some() => {
                         if to.send(heartbeat.clone().unwrap_or_default()).await.is_err() {
                             return;
                         }
-                        said = Instant::now();
+                        last_frame = Instant::now();
                     }
                 }
             },

@@ -193,7 +193,7 @@ pub(super) async fn allowed(api: &Api, job: Arc<Job>) -> Result<Result<(), Refus
     let problems = tokio::task::spawn_blocking(move || settings.drivers.problems(&job));
     let problems = problems
         .await
-        .map_err(|_| ApiError::failed("what the job asks for cannot be looked at"))?;
+        .map_err(|_| ApiError::failed("what the job asks for cannot be checked"))?;
     Ok(match problems.as_slice() {
         [] => Ok(()),
         problems => Err(Refused(problems.iter().map(ToString::to_string).collect())),

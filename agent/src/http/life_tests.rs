@@ -22,7 +22,7 @@ async fn get(rig: &Rig, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn plan_tells_what_registering_does_and_changes_nothing() {
+async fn plan_shows_effects_of_registering_and_changes_nothing() {
     let rig = Rig::start().await;
     let plan = |job: Value| {
         let body = json!({ "Job": job, "Diff": true });

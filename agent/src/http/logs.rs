@@ -259,7 +259,7 @@ async fn pump(
     to: mpsc::Sender<Bytes>,
 ) {
     let mut changes = Changes::new(&agent_handle, &files, &wanted);
-    let mut said = Instant::now();
+    let mut last_frame = Instant::now();
     loop {
         changes.note();
         // Asked before reading: what a task wrote before its end is then read before this ends.
@@ -279,7 +279,7 @@ async fn pump(
             {
                 return;
             }
-            said = Instant::now();
+            last_frame = Instant::now();
             continue;
         }
         if !wanted.follow || over || files.is_removed() {
@@ -294,11 +294,11 @@ async fn pump(
                 },
                 () = to.closed() => return,
                 // Not since the last change: the task's other output changes the same directory.
-                () = tokio::time::sleep_until(said + HEARTBEAT), if heartbeat.is_some() => {
+                () = tokio::time::sleep_until(last_frame + HEARTBEAT), if heartbeat.is_some() => {
                     if to.send(heartbeat.clone().unwrap_or_default()).await.is_err() {
                         return;
                     }
-                    said = Instant::now();
+                    last_frame = Instant::now();
                 }
             }
         }

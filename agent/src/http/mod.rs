@@ -112,7 +112,7 @@ pub use access::{ForServers, ServersPolicy, ServersToken, TokenServers, Unresolv
 pub use events::Events;
 pub use serve::{Limits, Listeners, LocalSocket, serve};
 pub use stats::Measures;
-pub use status_servers::{Member, Members, NotTold, StatusQuestion, StatusServers};
+pub use status_servers::{Member, Members, StatusError, StatusQuestion, StatusServers};
 
 use crate::admission::drivers::DriverRules;
 use crate::agent_handle::AgentHandle;

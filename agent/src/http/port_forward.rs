@@ -137,24 +137,24 @@ async fn converse(sink: &mut Sink, stream: &mut Stream, connection: TcpStream) -
     let mut speaking = pin!(speak(sink, from));
     let first = tokio::select! {
         closing = &mut speaking => Err(closing),
-        said = listen(stream, to) => Ok(said),
+        client_end = listen(stream, to) => Ok(client_end),
     };
     match first {
-        Ok(Said::All) => tokio::select! {
+        Ok(ClientEnd::All) => tokio::select! {
             closing = speaking => Some(closing),
             () = gone(stream) => None,
         },
-        Ok(Said::Gone) => None,
+        Ok(ClientEnd::Gone) => None,
         // What the client still sends has nobody to go to, once the port has ended the connection.
         Err(closing) => Some(closing),
     }
 }
 
-/// What a client has said in the end.
-enum Said {
-    /// All that it wanted to.
+/// How a client ended.
+enum ClientEnd {
+    /// It sent all that it wanted to.
     All,
-    /// Nothing: it is gone.
+    /// It is gone.
     Gone,
 }
 
@@ -195,18 +195,18 @@ async fn speak(sink: &mut Sink, mut from: OwnedReadHalf) -> Closing {
 }
 
 /// Passes on what a client sends, as fast as the port takes it.
-async fn listen(stream: &mut Stream, mut to: OwnedWriteHalf) -> Said {
+async fn listen(stream: &mut Stream, mut to: OwnedWriteHalf) -> ClientEnd {
     while let Some(Ok(message)) = stream.next().await {
         match message {
             // That the port takes no more is told by what comes from it.
             Message::Binary(bytes) => drop(to.write_all(&bytes).await),
             Message::Text(_) => {
                 drop(to.shutdown().await);
-                return Said::All;
+                return ClientEnd::All;
             }
             Message::Ping(_) | Message::Pong(_) => {}
-            Message::Close(_) => return Said::Gone,
+            Message::Close(_) => return ClientEnd::Gone,
         }
     }
-    Said::Gone
+    ClientEnd::Gone
 }

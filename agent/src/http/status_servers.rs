@@ -27,18 +27,18 @@ pub struct StatusQuestion {
 
 /// Why servers do not say who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotTold {
+pub enum StatusError {
     /// Who asks may not know it, in words.
     Denied(String),
     /// They cannot, or nobody reaches them, and why.
     Failed(String),
 }
 
-impl From<NotTold> for ApiError {
-    fn from(why: NotTold) -> ApiError {
+impl From<StatusError> for ApiError {
+    fn from(why: StatusError) -> ApiError {
         match why {
-            NotTold::Denied(words) => ApiError::new(StatusCode::FORBIDDEN, words),
-            NotTold::Failed(words) => ApiError::failed(words),
+            StatusError::Denied(words) => ApiError::new(StatusCode::FORBIDDEN, words),
+            StatusError::Failed(words) => ApiError::failed(words),
         }
     }
 }
@@ -46,13 +46,13 @@ impl From<NotTold> for ApiError {
 /// Asks the servers of a cluster who they are.
 pub trait StatusServers: fmt::Debug + Send + Sync {
     /// Who leads: its address for nodes.
-    fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>>;
+    fn leader(&self, question: StatusQuestion) -> BoxFuture<'_, Result<String, StatusError>>;
 
     /// Who votes: their addresses for nodes.
-    fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>>;
+    fn peers(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, StatusError>>;
 
     /// Who is there.
-    fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>>;
+    fn members(&self, question: StatusQuestion) -> BoxFuture<'_, Result<Members, StatusError>>;
 }
 
 /// The servers that a server knows of, and who it is.

@@ -185,7 +185,7 @@ async fn of(api: &Api, params: Params, wanted: Wanted) -> Answer {
         let jobs = view.jobs().filter(|record| {
             record.job.id.starts_with(asked.prefix()) && wanted.takes(&asked, &record.job)
         });
-        let jobs = jobs.map(|record| around.look_at(view, record));
+        let jobs = jobs.map(|record| around.records_of(view, record));
         Indexed::whole(view, jobs.collect::<Vec<_>>())
     })
     .await?;
@@ -215,7 +215,7 @@ impl<'a> Around<'a> {
         }
     }
 
-    fn look_at(&self, view: View<'_>, record: &Arc<JobRecord>) -> StatusRecords {
+    fn records_of(&self, view: View<'_>, record: &Arc<JobRecord>) -> StatusRecords {
         let key = record.job.key();
         let makes_jobs = record.job.is_template();
         let children = || {

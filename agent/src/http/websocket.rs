@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_writes_the_agent_reads() {
+    fn input_written_by_client_is_read_by_agent() {
         let size = WindowSize {
             height: 1,
             width: 65535,

@@ -179,7 +179,7 @@ fn parse_body(source: &Source, body: &Body, options: &Options) -> Result<Parsed,
         options,
     };
     let mut issues = Issues::default();
-    let job_block = outline(source, body, &mut issues);
+    let job_block = find_job_block(source, body, &mut issues);
     let mut globals = Globals {
         vars: variables::read(&session, body, options, &mut issues),
         ..Globals::default()
@@ -275,7 +275,7 @@ fn parse_spec(
 }
 
 /// Checks what stands in a file besides the job, and finds the job.
-fn outline<'b>(source: &Source, body: &'b Body, issues: &mut Issues) -> Option<&'b Block> {
+fn find_job_block<'b>(source: &Source, body: &'b Body, issues: &mut Issues) -> Option<&'b Block> {
     const KNOWN: [&str; 4] = ["job", "variable", "variables", "locals"];
     let mut job = None;
     for structure in body {

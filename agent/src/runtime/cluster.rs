@@ -1,4 +1,4 @@
-//! What an agent is told of the cluster whose node it is, if it is in one.
+//! What is configured of the cluster whose node an agent is, if it is in one.
 
 use std::env;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the core is told before it begins.
+//! The core's configuration.
 
 use std::env;
 use std::net::Ipv4Addr;

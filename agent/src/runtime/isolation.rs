@@ -85,8 +85,8 @@ pub(super) fn networks(
     let mut networks = networks.with_plugins(plugins);
     let mut resolves = None;
     if settings.file.client.node.bridge_resolver {
-        let (door, resolver) = resolver();
-        networks = networks.with_resolver(door);
+        let (listener, resolver) = resolver();
+        networks = networks.with_resolver(listener);
         resolves = Some(resolver);
     }
     let is_known = |alloc| saved.allocs.contains_key(&alloc);

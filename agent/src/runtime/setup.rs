@@ -338,7 +338,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         &opened.saved,
         &mut request_inbox,
     )
-    .map_err(|error| SetupError::Io("remember what was told", error))?;
+    .map_err(|error| SetupError::Io("read which notices were sent", error))?;
     config.notices = !notifier.is_idle();
     config
         .probes
@@ -447,7 +447,7 @@ fn notifier(
     if !notifier.is_idle() {
         inbox.on_commit(listener);
         let to = notifier.clone();
-        inbox.on_notice(move |notice| to.tell(&notice));
+        inbox.on_notice(move |notice| to.notify(&notice));
     }
     Ok(notifier)
 }

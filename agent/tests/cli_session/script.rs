@@ -43,12 +43,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |what: &str| format!("line {}: {what}: {line}", index + 1);
-        let said = line.trim();
-        if said.is_empty() || said.starts_with('#') {
+        let command = line.trim();
+        if command.is_empty() || command.starts_with('#') {
             continue;
         }
         if !line.starts_with(' ') {
-            let args = said
+            let args = command
                 .strip_prefix("nomad ")
                 .ok_or_else(|| wrong("no command"))?;
             let args = words(args).ok_or_else(|| wrong("an open quote"))?;
@@ -61,7 +61,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
             continue;
         }
         let step = steps.last_mut().ok_or_else(|| wrong("no command above"))?;
-        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+        let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
         let rest = rest.trim();
         match word {
             "has" => step.checks.push(Check::Has(rest.to_owned())),

@@ -118,7 +118,7 @@ pub(crate) fn commands_say_the_same(beside: &Beside) {
     statistics_have_a_value_below_each_name(ours, theirs);
     files_and_programs_are_reached_alike(ours, theirs);
     sides.iter().for_each(what_follows_goes_on);
-    what_became_of_tasks_is_told_alike(ours, theirs);
+    task_outcomes_are_reported_alike(ours, theirs);
     for name in BOTH {
         beside.stop(&format!("side-{name}"));
     }
@@ -297,7 +297,7 @@ fn what_follows_goes_on(side: &Side<'_>) {
 }
 
 /// The events of a task that is restarted and then stopped, with all that is told of each.
-fn what_became_of_tasks_is_told_alike(ours: &Side<'_>, theirs: &Side<'_>) {
+fn task_outcomes_are_reported_alike(ours: &Side<'_>, theirs: &Side<'_>) {
     let [here, there] = [ours, theirs].map(|side| {
         side.alloc(&["restart"], &[]);
         let cluster = &side.beside.cluster;
@@ -314,7 +314,7 @@ fn what_became_of_tasks_is_told_alike(ours: &Side<'_>, theirs: &Side<'_>) {
             .as_array()
             .unwrap()
             .clone();
-        let told = events.into_iter().map(|mut event| {
+        let described = events.into_iter().map(|mut event| {
             event["Time"] = json!(0);
             // Nothing, or an empty map.
             if event["Details"] == json!({}) {
@@ -323,8 +323,8 @@ fn what_became_of_tasks_is_told_alike(ours: &Side<'_>, theirs: &Side<'_>) {
             event
         });
         // Before that each was sent as many signals as it took until one was followed, and the last ten events are kept.
-        let told = told.skip_while(|event| event["Type"] != "Restart Signaled");
-        told.collect::<Vec<_>>()
+        let described = described.skip_while(|event| event["Type"] != "Restart Signaled");
+        described.collect::<Vec<_>>()
     });
     assert!(!here.is_empty(), "nothing is told of a restart");
     assert_eq!(here, there, "of {OURS}, and of Nomad's");

@@ -90,7 +90,7 @@ impl Api {
     }
 
     /// What is answered, also if that is no success; nothing if it is no JSON.
-    pub(crate) async fn look(&mut self, path: &str) -> Value {
+    pub(crate) async fn get_json(&mut self, path: &str) -> Value {
         let body = self.send("GET", path, "").await.into_body();
         let bytes = body.collect().await.unwrap().to_bytes();
         serde_json::from_slice(&bytes).unwrap_or(Value::Null)
@@ -163,7 +163,7 @@ pub(crate) async fn await_node(addr: &str) {
     let begin = Instant::now();
     loop {
         if let Ok(mut api) = Api::connect(addr).await {
-            let nodes = api.look("/v1/nodes").await;
+            let nodes = api.get_json("/v1/nodes").await;
             let driver = &nodes[0]["Drivers"]["raw_exec"];
             if nodes[0]["Status"] == "ready" && driver["Healthy"] == true {
                 return;

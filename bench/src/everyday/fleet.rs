@@ -71,7 +71,7 @@ pub(crate) async fn beside(one: &str, other: &str, count: u64, socket: &str) {
 /// until the node has decided on the last of them, as its events tell it; and the same from its first.
 pub(crate) async fn pulled(servers: &str, node: &str, count: usize) {
     let mut api = Api::new(servers).await;
-    let mut told = events(node).await;
+    let mut events = events(node).await;
     api.submit(&single(
         "pulled",
         "service",
@@ -89,7 +89,7 @@ pub(crate) async fn pulled(servers: &str, node: &str, count: usize) {
     let (mut first, mut known) = (None, BTreeSet::new());
     let mut line = Vec::new();
     loop {
-        let (at, bytes) = told.recv().await.expect("the node hung up");
+        let (at, bytes) = events.recv().await.expect("the node hung up");
         line.extend_from_slice(&bytes);
         while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
             let rest = line.split_off(end + 1);
@@ -124,19 +124,19 @@ async fn events(node: &str) -> UnboundedReceiver<(Instant, Bytes)> {
     let mut api = Api::new(node).await;
     let answer = api.send("GET", "/v1/event/stream?topic=Allocation", "");
     let mut body = answer.await.into_body();
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let _api = api;
         while let Some(Ok(frame)) = body.frame().await {
             let now = Instant::now();
             if let Ok(data) = frame.into_data()
-                && tell.send((now, data)).is_err()
+                && sender.send((now, data)).is_err()
             {
                 return;
             }
         }
     });
-    told
+    receiver
 }
 
 /// When servers counted what.

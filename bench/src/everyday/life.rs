@@ -73,7 +73,7 @@ pub(crate) async fn checks(addr: &str, id: &str, count: usize, seconds: u64, por
                 "/v1/client/allocation/{}/checks",
                 alloc["ID"].as_str().unwrap()
             );
-            let found = api.look(&path).await;
+            let found = api.get_json(&path).await;
             let found = found.as_object().map_or(0, |found| {
                 found
                     .values()

@@ -1,7 +1,7 @@
 //! The measuring client of `bench/everyday.sh`, `bench/cluster.sh` and `bench/isolation.sh`: what people, their programs
 //! and servers do all day, asked of any agent that speaks Nomad's API, so that two of them can be compared.
 //!
-//! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
+//! Each command prints one line of numbers. Times are in microseconds unless stated otherwise.
 
 #![allow(
     clippy::unwrap_used,
@@ -83,7 +83,7 @@ async fn measure_isolation(name: &str, addr: &str, rest: &[&str]) -> bool {
         ("container-services", [socket, dirs, job, count]) => {
             docker::services(addr, (socket, dirs), job, number(count)).await;
         }
-        ("look", [job, seconds]) => docker::look_each_second(addr, job, number(seconds)).await,
+        ("look", [job, seconds]) => docker::poll_each_second(addr, job, number(seconds)).await,
         ("engine-returns", [socket, job, seconds]) => {
             docker::engine_returns(addr, socket, job, number(seconds)).await;
         }

@@ -16,7 +16,7 @@ use crate::life::stop;
 
 const CHANGES: u32 = 50;
 /// Changes whose events all subscribers get: each is a line, unless some are committed together.
-const TOLD: u32 = 300;
+const EVENTS: u32 = 300;
 /// How many clients make them.
 const CHANGERS: u32 = 4;
 /// Without a line for so long, all have come.
@@ -124,25 +124,25 @@ impl Lines {
 pub(crate) async fn event(addr: &str) {
     let mut api = Api::new(addr).await;
     change(&mut api, 1_000).await;
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let mut lines = Lines::open(addr).await;
     let reading = tokio::spawn(async move {
         while let Some(count) = lines.next().await {
-            if count > 0 && tell.send(Instant::now()).is_err() {
+            if count > 0 && sender.send(Instant::now()).is_err() {
                 return;
             }
         }
     });
     sleep(Duration::from_millis(500)).await;
-    while told.try_recv().is_ok() {}
+    while receiver.try_recv().is_ok() {}
     let mut times = Vec::new();
     for number in 0..CHANGES {
         let sent = change(&mut api, 2_000 + number).await;
-        let at = told.recv().await.unwrap();
+        let at = receiver.recv().await.unwrap();
         times.push(at.saturating_duration_since(sent));
         // What else the change caused is not asked for.
         sleep(Duration::from_millis(100)).await;
-        while told.try_recv().is_ok() {}
+        while receiver.try_recv().is_ok() {}
     }
     reading.abort();
     println!("{}", quantile(&mut times, 50));
@@ -172,7 +172,7 @@ pub(crate) async fn subscribers(addr: &str, count: usize) {
     let begin = Instant::now();
     let changing = (0..CHANGERS).map(|changer| async move {
         let mut api = Api::new(addr).await;
-        for number in (changer..TOLD).step_by(CHANGERS as usize) {
+        for number in (changer..EVENTS).step_by(CHANGERS as usize) {
             change(&mut api, 10_000 + number).await;
         }
     });

@@ -79,7 +79,9 @@ impl View<'_> {
                     || self.in_flight(alloc)
                     || !self.is_fingerprinted()
             }
-            AllocPhase::Destroying(pipeline) => self.is_in_flight(pipeline.awaited()),
+            AllocPhase::Destroying(pipeline) => {
+                self.is_in_flight(pipeline.awaited()) || self.is_in_flight(alloc.network_awaited())
+            }
             AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
             AllocPhase::Finished => {
                 !record.destroying

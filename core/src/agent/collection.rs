@@ -1,11 +1,13 @@
 //! Carries out garbage collection: [`crate::scheduler::collection`] says which ended allocations are removed,
 //! [`crate::scheduler::garbage`] what is forgotten with time.
 //!
-//! Allocations are counted after each plan, because what jobs still need is known then; when a disk moved; when the
-//! free space was measured; and when somebody asks for it. Garbage is looked for when the oldest of it
-//! is old enough.
+//! Nobody has to remember to ask for it: what it decides by counts its own changes (plans, because what jobs still need
+//! is known then; disks that moved; reports that servers took), and a step does not end before the last change was
+//! looked at. Garbage is looked for when the oldest of it is old enough.
 
 use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use super::{Agent, cx};
 use crate::ids::AllocId;
@@ -13,13 +15,57 @@ use crate::model::alloc::DesiredStatus;
 use crate::scheduler::collection::{Goal, collect};
 use crate::scheduler::garbage::{Garbage, INTERVAL, Kept, Limits, garbage};
 use crate::scheduler::gc_snapshot::GcSnapshot;
+use crate::server::Server;
 use crate::store::record::JobRecord;
 use crate::time::{Instant, Now, Timestamp};
 
+/// What garbage collection has to do yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct CollectionState {
+    /// What was known the last time; nothing at the start, since an earlier life may have kept too much.
+    seen: Option<Facts>,
+    /// Whether somebody asked for all that can go.
+    all: bool,
+    /// When garbage is looked for that only time makes.
+    garbage_at: Option<Instant>,
+}
+
+/// How often that changed by which it is decided what goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Facts {
+    plans: u64,
+    disks: u64,
+    /// Of allocations of servers, whose end these may know now.
+    reports: u64,
+}
+
 impl Agent {
+    /// Whether something may have to go that did not have to the last time.
+    pub(super) fn collection_is_due(&self, now: Now) -> bool {
+        self.collection.all
+            || self.collection.seen != Some(self.collection_facts())
+            || self.machine.disk_pressure.awaits_collection()
+            || self.garbage_due().is_some_and(|at| at <= now.at)
+    }
+
+    fn collection_facts(&self) -> Facts {
+        Facts {
+            plans: self.local.plans,
+            disks: self.shared.disk_changes,
+            reports: self.server.as_ref().map_or(0, Server::acknowledgements),
+        }
+    }
+
+    /// All that can go is removed in this step.
+    pub(super) fn collect_all(&mut self) {
+        self.collection.all = true;
+    }
+
     /// Removes what is too much, and forgets what is too old. Returns what it touched.
     pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
-        let all = core::mem::take(&mut self.collect_all);
+        self.collection.seen = Some(self.collection_facts());
+        let all = core::mem::take(&mut self.collection.all);
         self.forget_garbage(now, all);
         let goal = Goal {
             keep: self.config.keep_terminal,
@@ -94,13 +140,15 @@ impl Agent {
     pub(super) fn expect_garbage(&mut self, now: Now) {
         if self.config.retention.is_some() {
             let soon = now.at + INTERVAL;
-            self.garbage_at = Some(self.garbage_at.map_or(soon, |at| at.min(soon)));
+            let due = self.collection.garbage_at;
+            self.collection.garbage_at = Some(due.map_or(soon, |at| at.min(soon)));
         }
     }
 
     /// When garbage is looked for: not before jobs were planned, since what they still need is known then.
     pub(super) fn garbage_due(&self) -> Option<Instant> {
-        self.garbage_at.filter(|_| !self.shared.fingerprint_pending)
+        let due = self.collection.garbage_at;
+        due.filter(|_| !self.shared.fingerprint_pending)
     }
 
     /// Forgets what is old enough, if it is time to look; all that is garbage, however young, if that is `forced`.
@@ -111,10 +159,10 @@ impl Agent {
         if self.garbage_due().is_none_or(|at| at > now.at) {
             return;
         }
-        self.garbage_at = None;
+        self.collection.garbage_at = None;
         if let Some(limits) = self.config.retention {
             let next = self.forget(now, Limits::Age(limits)).next;
-            self.garbage_at = next.map(|left| now.at + left.max(INTERVAL));
+            self.collection.garbage_at = next.map(|left| now.at + left.max(INTERVAL));
         }
     }
 

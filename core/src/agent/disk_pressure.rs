@@ -32,7 +32,7 @@ pub(super) struct DiskPressure {
     removing: Option<AllocId>,
     /// Whether the pause before the next question is over.
     due_now: bool,
-    /// Whether there was too little the last time, as operators were told.
+    /// Whether there was too little the last time, as operators were notified.
     told: bool,
 }
 
@@ -42,7 +42,7 @@ impl DiskPressure {
         *self == DiskPressure::default()
     }
 
-    /// When [`DiskPressure::is_due`] says so.
+    /// When it is to be measured again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.due
     }
@@ -52,17 +52,15 @@ impl DiskPressure {
         self.asked
     }
 
-    /// Whether it is time to look again.
-    pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        let due = self.due.is_some_and(|at| at <= now);
-        if due {
-            self.re_evaluate_at();
+    /// It may be time to measure again.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.due.is_some_and(|at| at <= now) {
+            self.measure_again();
         }
-        due
     }
 
     /// Who did not answer is not waited for any longer.
-    pub(super) fn re_evaluate_at(&mut self) {
+    pub(super) fn measure_again(&mut self) {
         *self = DiskPressure {
             due_now: true,
             told: self.told,
@@ -100,12 +98,12 @@ impl DiskPressure {
         self.asked == Some(op)
     }
 
-    /// Whether there is too little, and nobody goes for it yet.
-    pub(super) fn is_under_pressure(&self) -> bool {
-        self.exceeded
+    /// Whether there is too little and nobody goes for it yet, or it is time to measure again.
+    pub(super) fn awaits_collection(&self) -> bool {
+        self.exceeded || self.due_now
     }
 
-    /// The same, once.
+    /// Whether there is too little, and nobody goes for it yet. True once.
     pub(super) fn take_pressure(&mut self) -> bool {
         core::mem::take(&mut self.exceeded)
     }

@@ -85,8 +85,6 @@ pub(super) struct MachineChange {
     pub(super) places: bool,
     /// Whether enough is known only now for anything to be placed.
     pub(super) fingerprinted: bool,
-    /// Whether it is to be looked at what of the ended is still kept.
-    pub(super) collect: bool,
     /// Whether the local time of a zone is known better.
     pub(super) zones: bool,
 }
@@ -216,17 +214,14 @@ impl Machine {
         };
         let mut report = self.changed(cx, changed);
         report.zones = zones;
-        report.collect = self.disk_pressure.is_under_pressure();
         report
     }
 
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> MachineChange {
         self.ask(cx);
-        let check = self.disk_pressure.is_due(cx.now.at);
+        self.disk_pressure.handle_timeout(cx.now.at);
         self.dir_usage.handle_timeout(cx.now.at);
-        let mut report = self.changed(cx, Changed::default());
-        report.collect = check;
-        report
+        self.changed(cx, Changed::default())
     }
 
     /// The answer to `op` did not come in time.
@@ -236,7 +231,7 @@ impl Machine {
         op: Op,
         purpose: &Purpose,
     ) -> MachineChange {
-        let (mut check, mut zones) = (false, false);
+        let mut zones = false;
         let changed = match purpose {
             Purpose::Probe(name) => {
                 let failure = Failure::recoverable("it does not answer");
@@ -245,8 +240,7 @@ impl Machine {
             Purpose::Driver(name) => self.drivers.on_overdue(cx, name, op),
             Purpose::Devices(name) => self.devices.on_overdue(cx, name, op),
             Purpose::DiskUsage => {
-                self.disk_pressure.re_evaluate_at();
-                check = true;
+                self.disk_pressure.measure_again();
                 Changed::default()
             }
             Purpose::DirUsage => {
@@ -277,7 +271,7 @@ impl Machine {
             | Purpose::Image => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
-        (report.collect, report.zones) = (check, zones);
+        report.zones = zones;
         report
     }
 
@@ -335,7 +329,6 @@ impl Machine {
             visible,
             places: changed.node,
             fingerprinted,
-            collect: false,
             zones: false,
         }
     }

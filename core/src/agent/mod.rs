@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use self::acl::Acl;
 use self::collected::Collected;
+use self::collection::CollectionState;
 use self::images::FollowedImages;
 use self::node_life::NodeLife;
 use self::periodic::Launches;
@@ -83,12 +84,7 @@ pub struct Agent {
     shutdown: Option<ShutdownMode>,
     stopped: bool,
     notified_index: u64,
-    /// Whether ended allocations are to be counted, and whether all of them are to go ([`collection`]).
-    collect_due: bool,
-    collect_all: bool,
-    /// When garbage is looked for that only time makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    garbage_at: Option<Instant>,
+    collection: CollectionState,
     #[serde(default)]
     machine: Machine,
     #[serde(default, skip_serializing_if = "Launches::is_empty")]
@@ -124,8 +120,6 @@ impl Agent {
             ledger,
             ..Shared::default()
         };
-        // What an earlier life kept may be too much for the disk.
-        let collect_due = config.disk_limits.is_some();
         let mut agent = Agent {
             config,
             shared,
@@ -137,9 +131,7 @@ impl Agent {
             shutdown: None,
             stopped: false,
             notified_index: 0,
-            collect_due,
-            collect_all: false,
-            garbage_at: None,
+            collection: CollectionState::default(),
             machine: Machine::default(),
             launches: Launches::default(),
             images: FollowedImages::default(),
@@ -178,11 +170,7 @@ impl Agent {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&input.alloc) {
                     Some(alloc) => {
-                        let slot = alloc.record().slot();
-                        let disk = cx.shared.disks.get(&slot).cloned();
                         alloc.on_hook(&mut cx, input.task.as_ref(), input.op, input.result);
-                        // Whose disk was taken over may go.
-                        self.collect_due |= self.shared.disks.get(&slot) != disk.as_ref();
                     }
                     None => cx.count_stale(),
                 }
@@ -256,7 +244,6 @@ impl Agent {
         self.node_life.handle_timeout(now);
         self.remove_expired_tokens(now);
         self.rollouts_are_overdue(now);
-        self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
         touched.extend(self.check_machine(now));
         touched.extend(self.stop_out_of_contact(now));
@@ -366,7 +353,6 @@ impl Agent {
             // People see the change: its index is acknowledged to them, and must outlive the agent.
             cx(&self.config, &mut self.shared, now).next_index_without_a_record();
         }
-        self.collect_due |= change.collect;
         if change.fingerprinted {
             self.allocs.keys().copied().collect()
         } else if change.places {
@@ -418,13 +404,12 @@ impl Agent {
                 Vec::new()
             };
             if !due.is_empty() {
-                self.collect_due = true;
                 if self.shutdown.is_none() {
                     touched = self.schedule(now, due);
                 }
             } else if self.shutdown.is_none() && self.node_life.take_due() {
                 touched = self.drain_on(now);
-            } else if known && core::mem::take(&mut self.collect_due) {
+            } else if known && self.collection_is_due(now) {
                 // What jobs still need of what ended is known when they were planned.
                 touched = self.collect(now);
             } else {

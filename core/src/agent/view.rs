@@ -261,7 +261,7 @@ impl<'a> View<'a> {
         self.agent.users_of_volume(volume)
     }
 
-    /// For which groups of a job there is no place, and why.
+    /// Which groups of a job have placement failures, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, PlacementFailure)] {
         self.agent
             .local

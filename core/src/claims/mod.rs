@@ -15,6 +15,11 @@
 //! keeps nobody waiting. What is granted is not taken back; only one whose disk turns out to lie with another allocation than
 //! its servers named claims all anew. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
 //!
+//! Age orders the queue and not priority, which decides before: one plan places the important first, and a later one
+//! that matters more preempts whoever holds what it needs, those that only wait for it included. It is older than
+//! nobody then, and waits for no longer than these take to end. Were the queue in order of priority, what is granted
+//! could be taken back, and two could wait for each other.
+//!
 //! An allocation that the servers of a cluster placed has a slot of its own, which nobody else claims: servers may
 //! place two of one name, such as a canary. It awaits the one that it replaces and those that end for it, as its
 //! record names them.

@@ -154,6 +154,9 @@ pub fn too_late() -> Failure {
 }
 
 #[cfg(test)]
+pub(crate) mod world_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

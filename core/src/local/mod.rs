@@ -45,6 +45,8 @@ pub struct Local {
     /// Jobs that have to be looked at, the most important first: a place that comes free is not
     /// given to one that has to leave it at once for another.
     dirty: BTreeSet<(Reverse<i64>, JobKey)>,
+    /// How often jobs were planned in this life of the agent.
+    pub plans: u64,
     /// Jobs that could not be placed, and why.
     #[serde(with = "crate::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, PlacementFailure)>>,
@@ -195,6 +197,7 @@ impl Local {
             Some((Reverse(record.job.priority), key))
         });
         let by_priority: BTreeSet<(Reverse<i64>, JobKey)> = known.collect();
+        self.plans += u64::from(!by_priority.is_empty());
         by_priority.into_iter().map(|(_, key)| key).collect()
     }
 }

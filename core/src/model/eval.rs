@@ -95,7 +95,7 @@ pub struct GroupChanges {
     /// Of which nothing changes, those included that are not made yet.
     #[serde(skip_serializing_if = "is_zero")]
     pub ignore: u32,
-    /// Made where none runs, those included for which there is no place now.
+    /// Made where none runs, those included whose placement failed for now.
     #[serde(skip_serializing_if = "is_zero")]
     pub place: u32,
     /// Ended, and not replaced.
@@ -107,7 +107,7 @@ pub struct GroupChanges {
     /// Updated as they run.
     #[serde(skip_serializing_if = "is_zero")]
     pub in_place: u32,
-    /// Ended and replaced, those included for which there is no place now.
+    /// Ended and replaced, those included whose placement failed for now.
     #[serde(skip_serializing_if = "is_zero")]
     pub destructive: u32,
     /// Allocations that are preempted for the group.

@@ -155,6 +155,11 @@ impl Server {
         self.reports.knows_end(id, index)
     }
 
+    /// How often servers acknowledged something new of allocations in this life of the agent.
+    pub fn acknowledgements(&self) -> u64 {
+        self.reports.acknowledgements()
+    }
+
     /// An allocation that ended is removed here; what servers know of it, and that they do, is remembered.
     pub fn keep_end(&mut self, cx: &mut Cx<'_>, id: AllocId) {
         self.services.note(cx, id, Instances::new());

@@ -105,8 +105,6 @@ pub struct News {
     pub dropped: Vec<AllocId>,
     /// Those of whose services they removed some.
     pub deregistered: Vec<AllocId>,
-    /// Whether servers know more of what became of allocations.
-    pub reported: bool,
     /// Those that changed while they were reported.
     pub changed: Vec<AllocId>,
 }
@@ -235,7 +233,6 @@ impl Server {
                 news.unreadable = pulled.unreadable;
             }
             Answer::ReportsKept => {
-                news.reported = true;
                 news.changed = self.reports.acknowledge(cx);
             }
             Answer::ServicesRegistered | Answer::ServicesRemoved => {

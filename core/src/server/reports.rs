@@ -39,6 +39,8 @@ const MAX_REPORTS: usize = 1000;
 #[serde(default)]
 pub struct Reports {
     acknowledged: BTreeMap<AllocId, Acknowledged>,
+    /// How often servers acknowledged something new in this life of the agent.
+    acknowledgements: u64,
     /// What may have changed.
     changed: BTreeSet<AllocId>,
     /// When it is sent.
@@ -179,9 +181,17 @@ impl Reports {
             status,
         });
         cx.remember(Key::Reported(id), Record::Reported(record.clone()));
-        let report = Some(report);
-        self.acknowledged
-            .insert(id, Acknowledged { record, report });
+        let acknowledged = Acknowledged {
+            record: record.clone(),
+            report: Some(report),
+        };
+        let before = self.acknowledged.insert(id, acknowledged);
+        self.acknowledgements += u64::from(before.is_none_or(|before| before.record != record));
+    }
+
+    /// How often servers acknowledged something new in this life of the agent.
+    pub(super) fn acknowledgements(&self) -> u64 {
+        self.acknowledgements
     }
 
     /// Nobody knows whether the servers have it.

@@ -282,7 +282,7 @@ impl<'p> Service<'_, 'p> {
             };
             let words = self.command(node, from)?;
             if words.is_empty() {
-                let advice = "an empty one cannot be said; the image's own is used";
+                let advice = "an empty one cannot be expressed; the image's own is used";
                 self.into.task.config.lost(node.line(), from, advice);
             }
             self.into.task.config.set_list(to, words);

@@ -119,7 +119,11 @@ pub(crate) fn end_within(body: &mut Body, grace: Duration, line: usize) {
     // No job may say more: a deployment has failed by then.
     let most = Duration::secs(600);
     if grace > most {
-        body.remark(line, "kill_timeout", "more than ten minutes cannot be said");
+        body.remark(
+            line,
+            "kill_timeout",
+            "more than ten minutes cannot be expressed",
+        );
     }
     body.set("kill_timeout", grace.min(most).text());
 }

@@ -25,7 +25,7 @@ fn of_unit(key: &str) -> &'static str {
              systemd that the machine needs are there when the agent is"
         }
         "Conflicts" => "jobs do not end each other",
-        "OnFailure" | "OnSuccess" => "operators are told of ends and failures (docs/notify.md)",
+        "OnFailure" | "OnSuccess" => "operators are notified of ends and failures (docs/notify.md)",
         "RequiresMountsFor" => "a host volume is waited for (docs/volumes.md)",
         key if key.starts_with("Condition") || key.starts_with("Assert") => {
             "a prestart task that fails keeps the others from starting"

@@ -39,12 +39,12 @@ pub(crate) fn import(file: &Source<'_>, timer: Option<&Source<'_>>) -> Result<St
     let Some(group) = job.groups.first_mut() else {
         return Ok(String::new());
     };
-    tell_rest(&unit, group);
+    report_rest(&unit, group);
     finish(job, file, timer)
 }
 
 /// Names what was read and not used.
-fn tell_rest(unit: &Unit, group: &mut Group) {
+fn report_rest(unit: &Unit, group: &mut Group) {
     for entry in unit.rest() {
         let advice = advice::of(&entry.section, &entry.key);
         let body = match (

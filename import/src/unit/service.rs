@@ -301,9 +301,9 @@ fn kind(unit: &mut Unit, body: &mut Body) {
                       stay in the foreground"
         }
         "notify" | "notify-reload" => {
-            "nobody hears when the program says that it is ready: write a check (docs/checks.md)"
+            "nobody receives the program's message that it is ready: write a check (docs/checks.md)"
         }
-        "dbus" => "nobody hears when it has its name on the bus: write a check (docs/checks.md)",
+        "dbus" => "nobody notices when it has its name on the bus: write a check (docs/checks.md)",
         _ => "this type is not known here",
     };
     body.lost(

@@ -62,7 +62,7 @@ pub(crate) fn read(timer: &Source<'_>, service: &Source<'_>, job: &mut Job) -> R
     job.body.append(notes);
     if expressions.is_empty() {
         job.body.comment(format!(
-            "No time of {} can be said by cron: this job runs once, when it is submitted. Give it a block such as\n  \
+            "No time of {} can be expressed in cron: this job runs once, when it is submitted. Give it a block such as\n  \
              periodic {{\n    cron             = \"0 * * * *\"\n    time_zone        = \"Local\"\n    prohibit_overlap = true\n  }}",
             timer.name
         ));

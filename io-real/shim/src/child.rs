@@ -1,7 +1,7 @@
 //! The task's side of the fork: from a copy of the shim to the task's program.
 
 use crate::core_dumps;
-use crate::isolate::{self, Door};
+use crate::isolate::{self, NamespaceHandle};
 use crate::privileges;
 use crate::proc;
 use crate::signals;
@@ -37,8 +37,13 @@ pub struct Ends<'a> {
 ///
 /// The program is executed only when the shim has said `go`, that is after the record names this
 /// process: no task ever runs whose pid is not on record.
-pub fn run(start: &Start, ends: &Ends<'_>, door: Option<&Door>, link: &OwnedFd) -> ! {
-    let fault = match prepare(start, ends, door, link) {
+pub fn run(
+    start: &Start,
+    ends: &Ends<'_>,
+    namespace_handle: Option<&NamespaceHandle>,
+    link: &OwnedFd,
+) -> ! {
+    let fault = match prepare(start, ends, namespace_handle, link) {
         Err(fault) => fault,
         Ok(()) => {
             let mut go = [0];
@@ -81,7 +86,7 @@ pub fn join_groups(start: &Start) -> core::result::Result<(), Fault> {
 fn prepare(
     start: &Start,
     ends: &Ends<'_>,
-    door: Option<&Door>,
+    namespace_handle: Option<&NamespaceHandle>,
     link: &OwnedFd,
 ) -> core::result::Result<(), Fault> {
     setsid().map_err(Fault::at(Step::Session))?;
@@ -105,14 +110,14 @@ fn prepare(
         let terminal = unsafe { BorrowedFd::borrow_raw(0) };
         ioctl_tiocsctty(terminal).map_err(Fault::at(Step::Stdio))?;
     }
-    match (&start.isolation, door) {
-        (Some(isolation), Some(door)) => {
-            isolate::enter(door, isolation, link)?;
+    match (&start.isolation, namespace_handle) {
+        (Some(isolation), Some(namespace_handle)) => {
+            isolate::enter(namespace_handle, isolation, link)?;
             privileges::become_user(isolation, start)?;
         }
         _ => become_user(start)?,
     }
-    match (start.work_dir, door) {
+    match (start.work_dir, namespace_handle) {
         (Some(path), _) => chdir(path),
         (None, None) => fchdir(ends.task_dir),
         (None, Some(_)) => chdir(c"/"),

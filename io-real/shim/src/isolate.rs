@@ -31,7 +31,7 @@ use rustix::thread::{
 const PROGRAM: i32 = 2;
 
 /// The way into namespaces.
-pub struct Door {
+pub struct NamespaceHandle {
     /// The pidfd of the process that holds them.
     handle: OwnedFd,
     /// That process, if it is a child of ours.
@@ -39,7 +39,11 @@ pub struct Door {
 }
 
 /// Makes the namespaces, or takes those that are there.
-pub fn open(isolation: &Isolation, start: &Start, ends: &Ends<'_>) -> Result<Door, Fault> {
+pub fn open(
+    isolation: &Isolation,
+    start: &Start,
+    ends: &Ends<'_>,
+) -> Result<NamespaceHandle, Fault> {
     let fault = Fault::at(Step::Namespaces);
     // Also for the children that come of it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(&fault)?;
@@ -47,7 +51,7 @@ pub fn open(isolation: &Isolation, start: &Start, ends: &Ends<'_>) -> Result<Doo
         let given = ends.more.first().and_then(Option::as_ref);
         let given = given.ok_or_else(|| fault(Errno::BADF))?;
         let handle = given.try_clone().map_err(&fault)?;
-        return Ok(Door {
+        return Ok(NamespaceHandle {
             handle,
             holder: None,
         });
@@ -67,7 +71,7 @@ pub fn open(isolation: &Isolation, start: &Start, ends: &Ends<'_>) -> Result<Doo
     let opened = launch::prepared(&mine)
         .and_then(|()| pidfd_open(holder, PidfdFlags::empty()).map_err(&fault));
     match opened {
-        Ok(handle) => Ok(Door {
+        Ok(handle) => Ok(NamespaceHandle {
             handle,
             holder: Some(holder),
         }),
@@ -79,21 +83,29 @@ pub fn open(isolation: &Isolation, start: &Start, ends: &Ends<'_>) -> Result<Doo
 }
 
 /// Has the next child born in the process namespace.
-pub fn lead_next_child(door: &Door, isolation: &Isolation) -> Result<(), Fault> {
+pub fn lead_next_child(
+    namespace_handle: &NamespaceHandle,
+    isolation: &Isolation,
+) -> Result<(), Fault> {
     let processes = ThreadNameSpaceType::PROCESS_ID;
     match isolation.namespaces & processes.bits() {
         0 => Ok(()),
-        _ => move_into_thread_name_spaces(door.handle.as_fd(), processes)
+        _ => move_into_thread_name_spaces(namespace_handle.handle.as_fd(), processes)
             .map_err(Fault::at(Step::Enter)),
     }
 }
 
 /// In that child: enters the other namespaces, and closes all but the standard descriptors and `link`. The root
 /// and the working directory are those of the mount namespace then.
-pub fn enter(door: &Door, isolation: &Isolation, link: &OwnedFd) -> Result<(), Fault> {
+pub fn enter(
+    namespace_handle: &NamespaceHandle,
+    isolation: &Isolation,
+    link: &OwnedFd,
+) -> Result<(), Fault> {
     let others = isolation.namespaces & !ThreadNameSpaceType::PROCESS_ID.bits();
     let others = ThreadNameSpaceType::from_bits_retain(others);
-    move_into_thread_name_spaces(door.handle.as_fd(), others).map_err(Fault::at(Step::Enter))?;
+    move_into_thread_name_spaces(namespace_handle.handle.as_fd(), others)
+        .map_err(Fault::at(Step::Enter))?;
     let link = link.as_raw_fd() as u32;
     // SAFETY: from here on this process uses the standard descriptors and the link only.
     unsafe {
@@ -104,8 +116,8 @@ pub fn enter(door: &Door, isolation: &Isolation, link: &OwnedFd) -> Result<(), F
 }
 
 /// Ends namespaces in which nothing was started.
-pub fn end(door: &Door) {
-    if let Some(holder) = door.holder {
+pub fn end(namespace_handle: &NamespaceHandle) {
+    if let Some(holder) = namespace_handle.holder {
         end_holder(holder);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::child::{self, Ends};
 use crate::claim::Claim;
-use crate::isolate::{self, Door};
+use crate::isolate::{self, NamespaceHandle};
 use crate::kernel;
 use crate::proc;
 use crate::record::{Failure, Process, State};
@@ -35,14 +35,16 @@ fn begin(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault
     let Some(isolation) = &start.isolation else {
         return fork(claim, start, ends, None);
     };
-    let door = isolate::open(isolation, start, ends)?;
-    claim.record.holder = door.holder.map_or_else(Process::default, |holder| {
-        proc::identity(Pid::as_raw(Some(holder)))
-    });
-    let started = isolate::lead_next_child(&door, isolation)
-        .and_then(|()| fork(claim, start, ends, Some(&door)));
+    let namespace_handle = isolate::open(isolation, start, ends)?;
+    claim.record.holder = namespace_handle
+        .holder
+        .map_or_else(Process::default, |holder| {
+            proc::identity(Pid::as_raw(Some(holder)))
+        });
+    let started = isolate::lead_next_child(&namespace_handle, isolation)
+        .and_then(|()| fork(claim, start, ends, Some(&namespace_handle)));
     if started.is_err() {
-        isolate::end(&door);
+        isolate::end(&namespace_handle);
     }
     started
 }
@@ -64,7 +66,7 @@ fn fork(
     claim: &mut Claim,
     start: &Start,
     ends: &Ends<'_>,
-    door: Option<&Door>,
+    namespace_handle: Option<&NamespaceHandle>,
 ) -> Result<Pid, Fault> {
     let fault = Fault::at(Step::Fork);
     let pair = socketpair(
@@ -80,7 +82,7 @@ fn fork(
             // Or the child would not see the shim's death, and would hold the record's lock.
             drop(mine);
             claim.abandon_copy();
-            child::run(start, ends, door, &its)
+            child::run(start, ends, namespace_handle, &its)
         }
         Fork::ParentOf(pid) => {
             drop(its);
@@ -102,7 +104,7 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
         let _ = rustix::net::shutdown(link, rustix::net::Shutdown::Both);
     }
     let mut report = [0; 12];
-    let outcome = match (saved, hear(link, &mut report)) {
+    let outcome = match (saved, receive(link, &mut report)) {
         (Err(fault), _) => Err(fault),
         // The link closes without a word when the program is executed.
         (Ok(()), Ok(0)) => return Ok(pid),
@@ -125,7 +127,7 @@ pub fn prepared(link: &OwnedFd) -> Result<(), Fault> {
         errno: Errno::CHILD,
         path: 0,
     };
-    match hear(link, &mut report) {
+    match receive(link, &mut report) {
         Ok(12) if report == [0; 12] => Ok(()),
         Ok(12) => Err(parse(&report)),
         Ok(_) | Err(_) => Err(broken),
@@ -134,7 +136,7 @@ pub fn prepared(link: &OwnedFd) -> Result<(), Fault> {
 
 /// Reads the report. A child that failed before it read `go` resets the link by leaving that unread;
 /// its report lies behind the error that this makes.
-fn hear(link: &OwnedFd, report: &mut [u8; 12]) -> Result<usize, Errno> {
+fn receive(link: &OwnedFd, report: &mut [u8; 12]) -> Result<usize, Errno> {
     match read(link, report.as_mut_slice()) {
         Err(Errno::CONNRESET) => read(link, report.as_mut_slice()),
         reply => reply,

@@ -1,4 +1,4 @@
-//! What `/proc` and the cgroup files tell.
+//! What `/proc` and the cgroup files report.
 
 use crate::record::{Id, Process};
 use crate::text::{self, Text};

@@ -1,4 +1,4 @@
-//! The record of a launch: what a shim and an agent tell each other through a file.
+//! The record of a launch: the state that a shim and an agent exchange through a file.
 //!
 //! `run/<launch>.r` holds two slots of [`SIZE`] bytes, at offsets 0 and [`SLOT`]. A writer raises
 //! `seq` and writes slot `seq % 2`, so that a write torn by a power cut leaves the older slot

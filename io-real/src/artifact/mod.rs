@@ -1,4 +1,4 @@
-//! Artifacts: fetched by processes without rights, looked at, and moved to where tasks find them.
+//! Artifacts: fetched by processes without rights, checked, and moved to where tasks find them.
 //!
 //! There are three parties:
 //!

@@ -1,6 +1,6 @@
 //! Which agent made a thing, as far as it can be proved.
 //!
-//! An agent is told by its data directory. One that is there and has a state may have an agent again
+//! An agent is identified by its data directory. One that is there and has a state may have an agent again
 //! at any time. One that is not there any more has none, unless an agent lives on whose directory
 //! was removed under it: each holds the file `lock` in it open.
 

@@ -22,12 +22,12 @@
 //!   shims by the record that they hold.
 //! - Which agent made a thing is proved, or is `unknown` and left alone. An agent is gone when its
 //!   directory has no state any more and nobody holds the `lock` that was in it; only root can see
-//!   that, since every process of the host is looked at. Another mount namespace's paths mean
+//!   that, since every process of the host is inspected. Another mount namespace's paths mean
 //!   nothing here. What an agent made that is only not running is its own.
 //! - If a record of the state could not be read, what is not known may be its, and is `unknown`.
 //! - Shims of ours are ended as launches are. Shims whose agent is gone are ended through their
 //!   tasks, so that they clean up themselves.
-//! - Directories, mounts and sockets are looked at in this agent's data directory alone: those of
+//! - Directories, mounts and sockets are inspected in this agent's data directory alone: those of
 //!   others are theirs. Of a program that a plugin's driver started nothing is known.
 //! - Labels of containers may be copied: one without a record is removed by nobody but a person, who
 //!   is told how. An engine that says nothing for some seconds is told of, and not waited for.

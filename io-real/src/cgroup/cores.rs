@@ -11,7 +11,7 @@
 //! waits for long for whoever else makes one: see [`CoreSets::lock`].
 //!
 //! A container is in groups of its engine's. Its own cores are those of a group of its name, in which
-//! nobody is ([`CoreSets::set_aside`]); what it shares with others is told ([`CoreSets::changes`]).
+//! nobody is ([`CoreSets::set_aside`]); changes of what it shares with others are notified ([`CoreSets::changes`]).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ const OWN: &str = "user.drover.cores";
 const LONGEST: usize = 4096;
 
 /// How long a change waits for another program's.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The sets of processors below a parent.
 #[derive(Clone, Debug)]
@@ -237,9 +237,9 @@ impl CoreSets {
             Kind::V2 => "cpuset.cpus.effective",
         };
         // A parent below which there was no set yet does not say it, but the one above does.
-        let said = self.parent.ancestors().map(|dir| read(&dir.join(file)));
-        let said = said.map(|text| ranges::parse(&text));
-        let all = said.filter(|all| !all.is_empty()).take(1).flatten();
+        let parsed = self.parent.ancestors().map(|dir| read(&dir.join(file)));
+        let parsed = parsed.map(|text| ranges::parse(&text));
+        let all = parsed.filter(|all| !all.is_empty()).take(1).flatten();
         let all: BTreeSet<u32> = all.collect();
         let is_usable = |core: &u32| self.usable.as_ref().is_none_or(|all| all.contains(core));
         let usable: BTreeSet<u32> = all.iter().copied().filter(is_usable).collect();
@@ -268,9 +268,9 @@ impl CoreSets {
                 }
             }
         }
-        self.changes.send_if_modified(|told| {
-            let is_new = *told != shared;
-            *told = shared;
+        self.changes.send_if_modified(|sent| {
+            let is_new = *sent != shared;
+            *sent = shared;
             is_new
         });
         Ok(())
@@ -294,7 +294,7 @@ impl CoreSets {
     fn lock(&self) -> io::Result<Turn<'_>> {
         let ours = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = File::open(&self.parent).map_err(|error| named(&self.parent, &error))?;
-        let refused = match lock_within(&dir, PATIENCE) {
+        let refused = match lock_within(&dir, LOCK_TIMEOUT) {
             Ok(true) => None,
             Ok(false) => Some(Errno::WOULDBLOCK.into()),
             Err(error) => Some(error),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_are_set_aside_are_shared_by_nobody() {
+    fn reserved_cores_are_not_shared() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let files = [
             ("cgroup.controllers", "cpuset cpu memory\n"),

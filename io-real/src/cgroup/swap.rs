@@ -18,7 +18,7 @@ const TOGETHER: &str = "memory.memsw.limit_in_bytes";
 const ALONE: &str = "memory.swap.max";
 
 /// That swap cannot be forbidden is told once.
-static TELL: Once = Once::new();
+static WARNED: Once = Once::new();
 
 /// Lifts a bound that an earlier use of the group left, below which its new limit of memory could not go up.
 ///
@@ -47,7 +47,7 @@ pub(super) fn forbid(dir: &Path, version: Version, memory: u64) -> io::Result<()
         Version::V2 => write(dir, ALONE, "0")?,
     };
     if !done && machine_has_swap() {
-        TELL.call_once(|| {
+        WARNED.call_once(|| {
             tracing::warn!(
                 "the kernel does not count swap by control group, so tasks may be swapped out beyond their limit of \
                  memory; boot it with swapaccount=1, or have no swap"

@@ -136,7 +136,7 @@ fn whole_disk(sys: &Path, device: u64) -> io::Result<Disk> {
     let numbers = format!("{}:{}", major(device), minor(device));
     let at = sys.join("dev/block").join(&numbers);
     let unknown = |error| {
-        let why = format!("the kernel does not tell of the disk {numbers}: {error}");
+        let why = format!("the kernel does not report the disk {numbers}: {error}");
         io::Error::other(why)
     };
     let mut at = fs::canonicalize(at).map_err(unknown)?;

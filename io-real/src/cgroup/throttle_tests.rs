@@ -114,7 +114,7 @@ fn limit_that_cannot_be_written_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn nothing_is_limited_unless_somebody_says_so() {
+fn unset_io_limits_write_nothing() {
     let groups = groups(Version::V1, Path::new("/nowhere"));
     assert_eq!(groups.io_limits(IoLimits::default()).unwrap(), None);
     let refused = groups.io_limits(limits()).unwrap_err();

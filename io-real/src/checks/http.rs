@@ -82,8 +82,8 @@ async fn beginning(mut body: Incoming) -> String {
         && let Some(Ok(frame)) = body.frame().await
     {
         if let Some(data) = frame.data_ref() {
-            let room = MAX_BODY - read.len();
-            read.extend_from_slice(data.get(..room).unwrap_or(data));
+            let remaining = MAX_BODY - read.len();
+            read.extend_from_slice(data.get(..remaining).unwrap_or(data));
         }
     }
     String::from_utf8_lossy(&read).into_owned()

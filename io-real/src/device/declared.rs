@@ -101,7 +101,7 @@ impl DevicePlugin for DeclaredDevices {
 }
 
 /// How often it is looked where the kernel does not tell.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What nobody can construct.
 enum Never {}
@@ -109,7 +109,7 @@ enum Never {}
 /// Tells of the devices whenever something of them comes or goes.
 async fn watch_nodes(devices: &[Declared], report: &DeviceStream) -> io::Result<Never> {
     let mut last = None;
-    let mut tell = || {
+    let mut report_changes = || {
         let groups = reported(devices);
         if last.as_ref() != Some(&groups) {
             report.report(groups.clone());
@@ -121,8 +121,8 @@ async fn watch_nodes(devices: &[Declared], report: &DeviceStream) -> io::Result<
         match watched(devices) {
             Ok(events) => break events,
             Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENOSPC)) => {
-                tell();
-                tokio::time::sleep(LOOK_AGAIN).await;
+                report_changes();
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             Err(error) => return Err(error),
         }
@@ -130,7 +130,7 @@ async fn watch_nodes(devices: &[Declared], report: &DeviceStream) -> io::Result<
     // SAFETY: the descriptor is owned by the registration, which never replaces it.
     let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) }?;
     loop {
-        tell();
+        report_changes();
         let mut ready = events.readable().await?;
         drain(events.get_ref())?;
         ready.clear_ready();

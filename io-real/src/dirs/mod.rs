@@ -47,7 +47,7 @@ pub struct AllocDirs {
     root: Arc<OwnedFd>,
     inheriting: Arc<Mutex<()>>,
     mounting: Arc<Mutex<()>>,
-    last_look: usage::LastLook,
+    last_usage: usage::LastUsage,
 }
 
 /// As whom a directory is made: none is nobody in particular, or, for secrets, the agent's own user,
@@ -64,7 +64,7 @@ impl AllocDirs {
             root,
             inheriting: Arc::default(),
             mounting: Arc::default(),
-            last_look: usage::LastLook::default(),
+            last_usage: usage::LastUsage::default(),
         }
     }
 

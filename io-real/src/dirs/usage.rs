@@ -24,9 +24,9 @@ const BLOCK: u64 = 512;
 /// How much more or less the file system may hold before it is looked at again, in bytes.
 const UNCHANGED: u64 = 8 * 1024 * 1024;
 
-/// What was found when somebody looked last.
+/// What was measured last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastLook(Arc<Mutex<Found>>);
+pub(super) struct LastUsage(Arc<Mutex<Found>>);
 
 #[derive(Debug, Default)]
 struct Found {
@@ -43,7 +43,7 @@ impl AllocDirs {
     /// The disk says no.
     pub fn sizes(&self, allocs: &[AllocId]) -> io::Result<BTreeMap<AllocId, u64>> {
         let mut last = self
-            .last_look
+            .last_usage
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);

@@ -5,13 +5,17 @@ mod connection;
 mod destroy;
 mod held;
 mod launch;
+mod machine;
 mod program;
+#[cfg(test)]
+mod races;
 mod scripts;
 mod sessions;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use drover_core::effect::request::DriverRequest;
@@ -20,13 +24,13 @@ use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
-use drover_core::model::task::LogConfig;
-use drover_core::op::{Failure, Op};
+use drover_core::op::Failure;
 use tokio::sync::Notify;
 
 use self::destroy::{Ended, ShimConduct};
 use self::held::Held;
 use self::launch::{LaunchDependencies, LaunchError};
+use self::machine::{Machine, Shim};
 use self::scripts::Scripts;
 use super::answer::Answer;
 use super::exec::ExecSettings;
@@ -37,7 +41,7 @@ use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::network::Networks;
 use crate::shim::record::{Record, State};
-use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
+use crate::shim::{ExitRecord, Recovered, ShimHome, StartError};
 use crate::stats::StatsSource;
 
 /// The driver. Cheap to clone.
@@ -50,14 +54,13 @@ pub struct RawExec {
 pub(super) const RAW_EXEC: &str = "raw_exec";
 
 /// What all launches share.
-struct World {
-    dependencies: LaunchDependencies,
+struct World<M: Machine = LaunchDependencies> {
+    dependencies: M,
     inbox: Inbox,
-    held: Held,
-    scripts: Scripts,
-    /// Notified whenever the core has heard of an end.
-    ends: Notify,
-    gate: Gate,
+    held: Held<M::Shim>,
+    scripts: Scripts<M::Shim>,
+    /// Notified whenever the core has heard of an end, and when a shim has been replaced.
+    changes: Notify,
 }
 
 impl RawExec {
@@ -92,16 +95,10 @@ impl RawExec {
             open_files,
             isolation,
             networks,
+            gate: Gate::default(),
         };
         RawExec {
-            world: Arc::new(World {
-                dependencies,
-                inbox,
-                held: Held::default(),
-                scripts: Scripts::default(),
-                ends: Notify::new(),
-                gate: Gate::default(),
-            }),
+            world: Arc::new(World::new(dependencies, inbox)),
         }
     }
 }
@@ -126,25 +123,14 @@ impl Driver for RawExec {
         let world = self.world.clone();
         let owed = Answer::owed(&world.inbox, &task, &effect);
         match effect {
-            DriverEffect::Start(request::Start { op, launch, config }) => {
-                // Before anything that comes later can be begun.
-                world.held.begin(launch);
-                tokio::spawn(world.start(owed, task, op, launch, config));
+            DriverEffect::Start(asked) => {
+                tokio::spawn(world.start(owed, task, asked));
             }
-            DriverEffect::Recover(request::Recover { op, launch, logs }) => {
-                tokio::spawn(world.recover(owed, task, op, launch, logs));
+            DriverEffect::Recover(asked) => {
+                tokio::spawn(world.recover(owed, task, asked));
             }
-            DriverEffect::Stop(request::Stop {
-                op, launch, signal, ..
-            }) => {
-                tokio::spawn(async move {
-                    let result = match world.signal(&task, launch, signal).await {
-                        // What is over cannot be asked to end; it did.
-                        Err(error) if is_gone(&error) => Ok(()),
-                        result => result.map_err(|error| failure(&error)),
-                    };
-                    owed.give(DriverInput::Stopped { op, launch, result });
-                });
+            DriverEffect::Stop(asked) => {
+                tokio::spawn(world.stop(owed, task, asked));
             }
             DriverEffect::Signal(request::Signal { op, launch, signal }) => {
                 tokio::spawn(async move {
@@ -181,19 +167,8 @@ impl Driver for RawExec {
                     tokio::spawn(world.open_session(task, asked, opening, server));
                 }
             }
-            DriverEffect::Destroy(request::Destroy { op, launch }) => {
-                tokio::spawn(async move {
-                    let own = world.clone();
-                    let work = move || own.destroy(launch);
-                    let result = world.blocking(work).await;
-                    if let Ok(ended) = &result {
-                        world.report_shim_problem(&task, launch, ended.shim);
-                    }
-                    let result = result.map(|ended| ended.exit);
-                    let result = result.map_err(|error| failure(&error));
-                    world.ends.notify_waiters();
-                    owed.give(DriverInput::Destroyed { op, launch, result });
-                });
+            DriverEffect::Destroy(asked) => {
+                tokio::spawn(world.end_by_force(owed, task, asked));
             }
         }
     }
@@ -281,20 +256,31 @@ enum NotStarted {
     Lost(String),
 }
 
-impl World {
+impl<M: Machine> World<M> {
+    fn new(dependencies: M, inbox: Inbox) -> World<M> {
+        World {
+            dependencies,
+            inbox,
+            held: Held::default(),
+            scripts: Scripts::default(),
+            changes: Notify::new(),
+        }
+    }
+
     /// Ends a launch and what runs beside it. What resists of its scripts hinders nothing else.
     fn destroy(&self, launch: LaunchId) -> io::Result<Ended> {
-        if let Err(error) = scripts::end_all(&self.scripts, launch) {
+        let machine = &self.dependencies;
+        if let Err(error) = scripts::end_all(machine, &self.scripts, launch) {
             tracing::debug!(%launch, %error, "a script resists");
         }
-        let ended = destroy::destroy(&self.dependencies, &self.held, launch)?;
+        let ended = destroy::destroy(machine, &self.held, launch)?;
         // One that began meanwhile.
-        scripts::end_all(&self.scripts, launch)?;
+        scripts::end_all(machine, &self.scripts, launch)?;
         Ok(ended)
     }
 
     /// Tells people if a shim had to be continued.
-    fn report_continued_shim(&self, task: &TaskKey, launch: LaunchId, live: &Live) {
+    fn report_continued_shim(&self, task: &TaskKey, launch: LaunchId, live: &M::Shim) {
         if live.take_continued() {
             self.report_shim_problem(task, launch, ShimConduct::Continued);
         }
@@ -316,17 +302,22 @@ impl World {
         self.inbox.send(task, reported);
     }
 
-    async fn start(
+    /// Starts a launch, and watches it. It is in hand before anything that comes later can be begun.
+    fn start(
         self: Arc<Self>,
         owed: Answer,
         task: TaskKey,
-        op: Op,
-        launch: LaunchId,
-        config: Arc<TaskConfig>,
-    ) {
+        asked: request::Start,
+    ) -> impl Future<Output = ()> + Send {
+        self.held.begin(asked.launch);
+        self.start_and_watch(owed, task, asked)
+    }
+
+    async fn start_and_watch(self: Arc<Self>, owed: Answer, task: TaskKey, asked: request::Start) {
+        let request::Start { op, launch, config } = asked;
         let (world, key, logs) = (self.clone(), task.clone(), config.logs);
         let work = move || world.start_blocking(&key, launch, &config);
-        let started = self.gate.run(work).await;
+        let started = self.dependencies.run(work).await;
         let lost = |lost| {
             let failure = Failure::recoverable(format!("the start was lost: {lost}"));
             Err(NotStarted::Failed(failure))
@@ -356,7 +347,7 @@ impl World {
         task: &TaskKey,
         launch: LaunchId,
         config: &TaskConfig,
-    ) -> Result<Arc<Live>, NotStarted> {
+    ) -> Result<Arc<M::Shim>, NotStarted> {
         let (refusal, remove) = match self.dependencies.start(task, launch, config) {
             Ok(live) => match self.held.take(launch, live) {
                 Some(live) => return Ok(live),
@@ -372,7 +363,7 @@ impl World {
                     LaunchError::Shim(StartError::Lost) => NotStarted::Lost(error.to_string()),
                     error => NotStarted::Failed(start_failure(error)),
                 };
-                (refusal, doomed || (claimed && self.given_up(launch)))
+                (refusal, doomed || (claimed && self.is_over(launch)))
             }
         };
         // Nobody destroys it again: its group was made after that.
@@ -382,27 +373,42 @@ impl World {
         Err(refusal)
     }
 
-    /// Whether a launch was given up before it started.
-    fn given_up(&self, launch: LaunchId) -> bool {
-        let record = self.dependencies.home.read_record(&launch.to_string());
-        record.is_ok_and(|record| record.is_some_and(|record| record.state == State::Abandoned))
+    /// Whether a launch was given up before it started, or nothing of it is left.
+    fn is_over(&self, launch: LaunchId) -> bool {
+        match self.dependencies.state(launch) {
+            Ok(Some(State::Abandoned | State::Failed | State::Exited)) => true,
+            Ok(Some(State::Starting | State::Running | State::Ended) | None) | Err(_) => false,
+        }
     }
 
-    async fn recover(
+    /// Finds out what became of a launch, and watches it if it runs. It is in hand from now on, as one that starts.
+    fn recover(
         self: Arc<Self>,
         owed: Answer,
         task: TaskKey,
-        op: Op,
-        launch: LaunchId,
-        logs: LogConfig,
+        asked: request::Recover,
+    ) -> impl Future<Output = ()> + Send {
+        self.held.begin(asked.launch);
+        self.recover_and_watch(owed, task, asked)
+    }
+
+    async fn recover_and_watch(
+        self: Arc<Self>,
+        owed: Answer,
+        task: TaskKey,
+        asked: request::Recover,
     ) {
+        let request::Recover { op, launch, logs } = asked;
         let world = self.clone();
         let recovered = self.blocking(move || world.recover_blocking(launch)).await;
         // What cannot be found is ended by force, and that asks again.
         let lost = |error: io::Error| (Found::Gone(format!("cannot be recovered: {error}")), None);
         let (found, live) = recovered.unwrap_or_else(lost);
-        if let Some(live) = &live {
-            self.report_continued_shim(&task, launch, live);
+        match &live {
+            Some(live) => self.report_continued_shim(&task, launch, live),
+            None => {
+                self.held.start_failed(launch);
+            }
         }
         owed.give(DriverInput::Recovered {
             op,
@@ -415,8 +421,8 @@ impl World {
         }
     }
 
-    fn recover_blocking(&self, launch: LaunchId) -> io::Result<(Found, Option<Arc<Live>>)> {
-        let found = match self.dependencies.home.recover(&launch.to_string())? {
+    fn recover_blocking(&self, launch: LaunchId) -> io::Result<(Found, Option<Arc<M::Shim>>)> {
+        let found = match self.dependencies.recover(launch)? {
             Recovered::Running(live) => match self.held.take(launch, live) {
                 Some(live) => return Ok((Found::Running, Some(live))),
                 None => Found::Gone("it was destroyed".to_owned()),
@@ -451,13 +457,52 @@ impl World {
         if !result.oom_killed || result.message.is_some() {
             return result;
         }
-        let groups = self.dependencies.cgroups.as_ref();
-        let marks = groups.and_then(|groups| groups.memory_marks(&launch.to_string()));
+        let marks = self.dependencies.memory_marks(launch);
         result.message = marks.map(|(limit, most)| {
             let (limit, most) = (limit.div_ceil(MIB), most.div_ceil(MIB));
             format!("out of memory: the limit is {limit} MiB, {most} MiB were used at most")
         });
         result
+    }
+
+    /// Ends a launch by force.
+    async fn end_by_force(self: Arc<Self>, owed: Answer, task: TaskKey, asked: request::Destroy) {
+        let request::Destroy { op, launch } = asked;
+        self.forbid_replacement(launch).await;
+        let world = self.clone();
+        let result = self.blocking(move || world.destroy(launch)).await;
+        if let Ok(ended) = &result {
+            self.report_shim_problem(&task, launch, ended.shim);
+        }
+        let result = result.map(|ended| ended.exit);
+        let result = result.map_err(|error| failure(&error));
+        self.changes.notify_waiters();
+        owed.give(DriverInput::Destroyed { op, launch, result });
+    }
+
+    /// Waits until no successor of a launch's shim is being begun; then none will be.
+    async fn forbid_replacement(&self, launch: LaunchId) {
+        loop {
+            let mut next_change = pin!(self.changes.notified());
+            next_change.as_mut().enable();
+            if !self.held.forbid_replacement(launch) {
+                return;
+            }
+            next_change.await;
+        }
+    }
+
+    /// Asks a launch to end, by the signal that its job names.
+    async fn stop(self: Arc<Self>, owed: Answer, task: TaskKey, asked: request::Stop) {
+        let request::Stop {
+            op, launch, signal, ..
+        } = asked;
+        let result = match self.signal(&task, launch, signal).await {
+            // What is over cannot be asked to end; it did.
+            Err(error) if is_gone(&error) => Ok(()),
+            result => result.map_err(|error| failure(&error)),
+        };
+        owed.give(DriverInput::Stopped { op, launch, result });
     }
 
     async fn signal(&self, task: &TaskKey, launch: LaunchId, name: String) -> io::Result<()> {
@@ -478,7 +523,7 @@ impl World {
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let done = self.gate.run(work).await;
+        let done = self.dependencies.run(work).await;
         done.unwrap_or_else(|lost| Err(io::Error::other(lost)))
     }
 }

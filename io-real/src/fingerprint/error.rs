@@ -57,7 +57,7 @@ impl fmt::Display for ProbeError {
             ProbeError::TooLarge { what, limit } => write!(
                 to,
                 "{what} holds more than {limit} bytes or names, which is not believed; \
-                 look what it is, or deny this probe"
+                 find out what it is, or deny this probe"
             ),
             ProbeError::Setting { name, why } => write!(to, "{name}: {why}; change it"),
             ProbeError::Service { what, why } => write!(

@@ -1,4 +1,4 @@
-//! Asks the service with which a cloud tells a machine about itself: plain HTTP on one address.
+//! Asks the service with which a cloud describes a machine to itself: plain HTTP on one address.
 //! No names are resolved, no redirection followed, and everything has a bound.
 
 use std::io;

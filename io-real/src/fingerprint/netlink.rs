@@ -1,4 +1,4 @@
-//! The addresses of network interfaces, as the kernel tells them over a netlink socket.
+//! The addresses of network interfaces, as the kernel reports them over a netlink socket.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -87,9 +87,9 @@ fn named(
     })
 }
 
-/// What one packet said.
+/// The content of one packet.
 #[derive(Debug, Default)]
-struct Said {
+struct Reply {
     addresses: Vec<Raw>,
     /// The last message's error, 0 for none; `None` if there is more to come.
     end: Option<i32>,
@@ -106,8 +106,8 @@ struct Raw {
 }
 
 /// Reads a packet. What does not fit ends it.
-fn parse(mut packet: &[u8]) -> Said {
-    let mut reported = Said::default();
+fn parse(mut packet: &[u8]) -> Reply {
+    let mut reported = Reply::default();
     while let (Some(length), Some(kind)) = (u32_at(packet, 0), u16_at(packet, 4)) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some(body) = packet.get(HEADER..length) else {

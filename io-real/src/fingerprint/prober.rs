@@ -39,8 +39,8 @@ impl Prober {
         };
         let Some(turn) = Turn::take(&self.looking, probe.name) else {
             return Err(Failure::recoverable(format!(
-                "probe {name:?} still looks since it was asked before; \
-                 look at what it reads: something there hangs"
+                "probe {name:?} still runs since it was asked before; \
+                 check what it reads: something there hangs"
             )));
         };
         let context = Arc::clone(&self.context);

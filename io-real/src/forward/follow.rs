@@ -33,7 +33,7 @@ const BETWEEN: Duration = Duration::from_millis(250);
 /// How often it is written down how far logs were sent.
 const SAVE: Duration = Duration::from_secs(5);
 /// How often logs are looked at of which the kernel tells nothing.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The first pause after a failure; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest.
@@ -109,16 +109,16 @@ impl Follower {
     /// Sends logs until the agent ends.
     pub(super) async fn run(mut self, mut end: signal::Receiver<bool>) {
         let mut index = self.parts.agent.index();
-        let (mut looked, mut stale) = (Instant::now(), false);
+        let (mut listed, mut stale) = (Instant::now(), false);
         index.borrow_and_update();
-        let mut ends = !self.look_for_tasks().await;
+        let mut ends = !self.list_tasks().await;
         while !ends {
             if self.is_dirty() && !self.send_batch(&mut end).await {
                 break;
             }
             let is_dirty = self.is_dirty();
-            let look_at = stale.then_some(looked + BETWEEN);
-            let wake_at = look_at.into_iter().chain(self.deadline()).min();
+            let list_at = stale.then_some(listed + BETWEEN);
+            let wake_at = list_at.into_iter().chain(self.deadline()).min();
             let at = wake_at.unwrap_or_else(Instant::now);
             // What is written without pause does not keep others from being seen.
             let woken = tokio::select! {
@@ -138,16 +138,16 @@ impl Follower {
                 Woken::Files(Ok(changed)) => self.mark(&changed),
                 // It may be so for ever.
                 Woken::Files(Err(_)) => {
-                    sleep(LOOK).await;
+                    sleep(POLL_INTERVAL).await;
                     self.mark(&Changed::Anywhere);
                 }
                 Woken::Dirty => {}
                 Woken::Time => self.mark_late(),
             }
-            if stale && looked + BETWEEN <= Instant::now() {
-                (looked, stale) = (Instant::now(), false);
+            if stale && listed + BETWEEN <= Instant::now() {
+                (listed, stale) = (Instant::now(), false);
                 index.borrow_and_update();
-                ends |= !self.look_for_tasks().await;
+                ends |= !self.list_tasks().await;
             }
         }
         self.parts.cursors.save();
@@ -162,8 +162,8 @@ impl Follower {
     fn deadline(&self) -> Option<Instant> {
         let lines = self.streams.values().filter_map(Stream::deadline);
         let save = self.parts.cursors.is_changed().then_some(self.saved + SAVE);
-        let look = (!self.unwatched.is_empty()).then(|| Instant::now() + LOOK);
-        lines.chain(save).chain(look).min()
+        let poll_at = (!self.unwatched.is_empty()).then(|| Instant::now() + POLL_INTERVAL);
+        lines.chain(save).chain(poll_at).min()
     }
 
     fn mark(&mut self, changed: &Changed) {
@@ -192,7 +192,7 @@ impl Follower {
     }
 
     /// Follows the tasks that there are now. `false` if the agent ends.
-    async fn look_for_tasks(&mut self) -> bool {
+    async fn list_tasks(&mut self) -> bool {
         let Ok(found) = all(&self.parts.agent, self.parts.jobs.clone()).await else {
             return false;
         };
@@ -327,7 +327,7 @@ impl Follower {
                 pause = FIRST_PAUSE;
                 continue;
             };
-            self.tell(&refused, pause == FIRST_PAUSE);
+            self.report(&refused, pause == FIRST_PAUSE);
             if !refused.is_final {
                 let wait = refused.pause.unwrap_or(pause).clamp(pause, LONGEST_PAUSE);
                 tokio::select! {
@@ -363,7 +363,7 @@ impl Follower {
         self.parts.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn tell(&self, refused: &Refused, is_first: bool) {
+    fn report(&self, refused: &Refused, is_first: bool) {
         self.parts.counts.failures.fetch_add(1, Ordering::Relaxed);
         let (name, why) = (&self.parts.name, &refused.why);
         match (refused.is_final, is_first) {

@@ -35,8 +35,8 @@ impl Splitter {
                 lines.push(self.cut(place(left)));
                 continue;
             }
-            let room = MAX_LINE - self.partial.len();
-            let window = left.get(..room.min(left.len())).unwrap_or(left);
+            let remaining = MAX_LINE - self.partial.len();
+            let window = left.get(..remaining.min(left.len())).unwrap_or(left);
             let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
                 let (taken, rest) = left.split_at(window.len());
                 self.partial.extend_from_slice(taken);

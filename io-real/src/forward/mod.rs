@@ -1,11 +1,11 @@
 //! Logs of tasks, sent elsewhere: read from the files that shims write, in the order of each stream.
 //!
 //! **The files are the buffer.** No more is in memory than one batch and the beginnings of lines; while a destination
-//! is away nothing is read. What the files lost meanwhile, because newer ones took their place, is said in a line of
+//! is away nothing is read. What the files lost meanwhile, because newer ones took their place, is reported in a line of
 //! its own. How far each stream is sent is written down seldom ([`cursors`]), and when the agent ends: after a crash, what
 //! was sent since is sent again.
 //!
-//! **Nothing is polled.** The kernel tells of changes in directories of logs ([`watch`]), the core of new tasks.
+//! **Nothing is polled.** The kernel notifies of changes in directories of logs ([`watch`]), the core of new tasks.
 //! An agent whose configuration names no destination does nothing of this.
 //!
 //! [`stream`] reads, [`lines`] cuts, [`sink`] has the protocols, [`follow`] is the loop of one destination.

@@ -11,7 +11,7 @@ use crate::logfile::{Gap, LogFiles, LogPosition};
 use crate::safe_open::Trouble;
 
 /// For how long the end of a line is awaited.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The name of a stream in cursors and messages.
 pub(super) fn name(is_error: bool) -> &'static str {
@@ -71,7 +71,7 @@ impl Stream {
 
     /// When the line that has begun is sent though it has no end.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.since.map(|since| since + PATIENCE)
+        self.since.map(|since| since + PARTIAL_LINE_TIMEOUT)
     }
 
     /// Reads on, up to a chunk. At the end of what is there it is not dirty any more.

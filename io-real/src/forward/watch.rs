@@ -1,5 +1,5 @@
-//! Changes in many directories of logs, told by the kernel through one descriptor. Where tasks of the same user took
-//! all that there are, nothing is told.
+//! Changes in many directories of logs, notified by the kernel through one descriptor. Where tasks of the same user took
+//! all that there are, nothing is notified.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,19 +1,5 @@
 //! The work of hooks: an adapter for each payload, in a file named as its hook in `core/src/task/hooks/` or
-//! `core/src/alloc/hooks/`.
-
-mod alloc_dir;
-mod artifacts;
-mod await_remote;
-mod devices;
-mod disk_quota;
-mod dispatch_payload;
-mod fetch_disk;
-mod identity;
-mod migrate_disk;
-mod network;
-mod task_dir;
-mod template;
-mod volumes;
+//! `core/src/alloc/hooks/`. The table of payloads (`core/src/work.rs`) declares these files.
 
 use std::io;
 use std::sync::Arc;
@@ -162,26 +148,6 @@ impl Hooks {
         }
     }
 
-    fn run(&self, of: Of, work: HookWork) {
-        match work {
-            HookWork::BuildNetwork(work) => self.start(of, work),
-            HookWork::RemoveNetwork(work) => self.start(of, work),
-            HookWork::BuildAllocDir(work) => self.start(of, work),
-            HookWork::InheritDisk(work) => self.start(of, work),
-            HookWork::AskRemote(work) => self.start(of, work),
-            HookWork::FetchDisk(work) => self.start(of, work),
-            HookWork::SetDiskQuota(work) => self.start(of, work),
-            HookWork::BuildTaskDir(work) => self.start(of, work),
-            HookWork::IssueIdentities(work) => self.start(of, work),
-            HookWork::WritePayload(work) => self.start(of, work),
-            HookWork::LinkVolumes(work) => self.start(of, work),
-            HookWork::FetchArtifacts(work) => self.start(of, work),
-            HookWork::Reserve(work) => self.start(of, work),
-            HookWork::RenderTemplates(work) => self.start(of, work),
-            HookWork::RemoveAllocDir(work) => self.start(of, work),
-        }
-    }
-
     fn start(&self, of: Of, work: impl Work) {
         work.begin(self, &of);
         let hooks = self.clone();
@@ -226,6 +192,23 @@ impl Hooks {
         });
     }
 }
+
+/// The table of payloads as adapters: the file of each hook, and how each work begins.
+macro_rules! adapters {
+    ($($hook:ident { $($name:ident($payload:ty) $words:literal,)* })*) => {
+        $(mod $hook;)*
+
+        impl Hooks {
+            fn run(&self, of: Of, work: HookWork) {
+                match work {
+                    $($(HookWork::$name(work) => self.start(of, work),)*)*
+                }
+            }
+        }
+    };
+}
+
+drover_core::payloads!(adapters);
 
 /// Waits for work that blocks.
 async fn blocking<T: Send + 'static>(

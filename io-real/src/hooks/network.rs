@@ -26,7 +26,9 @@ impl Work for RemoveNetwork {
         let alloc = of.alloc;
         let _removal = hooks.network_locks.removal(alloc).await;
         let remove = move |hooks: &Hooks| {
-            hooks.networks.remove(alloc, self.address)?;
+            hooks.networks.remove(alloc, self.address).inspect_err(|error| {
+                tracing::warn!(%alloc, %error, "an allocation's network is not removed; it is tried again");
+            })?;
             Ok(HookOutput::default())
         };
         hooks.on_disk(remove).await

@@ -44,7 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::nodes::NO_AUTHORITY;
 pub use self::nodes::Nodes;
-use self::peer::Said;
+use self::peer::SnapshotAnswer;
 pub use self::peer::{ITS_TOKEN, LIES_WITH};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
@@ -190,16 +190,16 @@ impl Migration {
             };
             let peer = nodes.peer(&address)?;
             let token = previous.token.expose();
-            let said = peer.snapshot(previous.alloc, token).await?;
-            Ok::<_, Failure>(Ok((address, said)))
+            let answer = peer.snapshot(previous.alloc, token).await?;
+            Ok::<_, Failure>(Ok((address, answer)))
         };
         let opened = tokio::select! {
             opened = opened => opened?,
             () = cancel.cancelled() => return Err(cancelled()),
         };
         let (address, mut stream) = match opened {
-            Ok((address, Said::Yes(stream))) => (address, stream),
-            Ok((_, Said::Further(alloc, token))) => {
+            Ok((address, SnapshotAnswer::Yes(stream))) => (address, stream),
+            Ok((_, SnapshotAnswer::Further(alloc, token))) => {
                 let further = RemotePrevious {
                     alloc,
                     token,
@@ -211,7 +211,7 @@ impl Migration {
                     ..output(Some(Remote::Unknown), NEVER_GOT_IT.to_owned())
                 });
             }
-            Ok((_, Said::No)) => {
+            Ok((_, SnapshotAnswer::No)) => {
                 let why = without_token(previous).unwrap_or_default();
                 return Ok(output(Some(Remote::Unknown), why.to_owned()));
             }

@@ -56,8 +56,8 @@ pub(super) struct Peer<'a> {
     network: &'a dyn Connect,
 }
 
-/// An answer, or that there is none for us.
-pub(super) enum Said<T> {
+/// What a node answers about a disk.
+pub(super) enum SnapshotAnswer<T> {
     Yes(T),
     /// It does not know what we speak of, or we may not ask.
     No,
@@ -127,7 +127,7 @@ impl<'a> Peer<'a> {
         index: u64,
     ) -> Result<Remote, Failure> {
         let path = format!("/v1/allocation/{alloc}?index={index}&wait={WAIT}");
-        let Said::Yes(response) = self.get(&path, token).await? else {
+        let SnapshotAnswer::Yes(response) = self.get(&path, token).await? else {
             return Ok(Remote::Unknown);
         };
         let header = response.headers().get("x-nomad-index");
@@ -156,12 +156,12 @@ impl<'a> Peer<'a> {
         &self,
         alloc: AllocId,
         token: &str,
-    ) -> Result<Said<Stream>, Failure> {
+    ) -> Result<SnapshotAnswer<Stream>, Failure> {
         let path = format!("/v1/client/allocation/{alloc}/snapshot");
         Ok(match self.get(&path, token).await? {
-            Said::Yes(response) => Said::Yes(Stream(response.into_body())),
-            Said::No => Said::No,
-            Said::Further(alloc, token) => Said::Further(alloc, token),
+            SnapshotAnswer::Yes(response) => SnapshotAnswer::Yes(Stream(response.into_body())),
+            SnapshotAnswer::No => SnapshotAnswer::No,
+            SnapshotAnswer::Further(alloc, token) => SnapshotAnswer::Further(alloc, token),
         })
     }
 
@@ -186,10 +186,14 @@ impl<'a> Peer<'a> {
         }
     }
 
-    async fn get(&self, path: &str, token: &str) -> Result<Said<Response<Incoming>>, Failure> {
+    async fn get(
+        &self,
+        path: &str,
+        token: &str,
+    ) -> Result<SnapshotAnswer<Response<Incoming>>, Failure> {
         let response = self.send(path, token).await?;
         match response.status() {
-            StatusCode::OK => Ok(Said::Yes(response)),
+            StatusCode::OK => Ok(SnapshotAnswer::Yes(response)),
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => Ok(further(response.headers())),
             // That is how a port of TLS answers who speaks plain HTTP.
             status @ StatusCode::BAD_REQUEST => Err(self.refused(status, &words(response).await)),
@@ -281,13 +285,13 @@ impl Stream {
 }
 
 /// What a node says of a disk that it does not have: nothing, or with whom it lies.
-fn further<T>(headers: &HeaderMap) -> Said<T> {
+fn further<T>(headers: &HeaderMap) -> SnapshotAnswer<T> {
     let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
     let text = |name| text(name).filter(|it| it.len() <= MAX_TOKEN);
     let alloc = text(LIES_WITH).and_then(|it| it.parse().ok());
     match (alloc, text(ITS_TOKEN)) {
-        (Some(alloc), Some(token)) => Said::Further(alloc, token.into()),
-        (None, _) | (_, None) => Said::No,
+        (Some(alloc), Some(token)) => SnapshotAnswer::Further(alloc, token.into()),
+        (None, _) | (_, None) => SnapshotAnswer::No,
     }
 }
 

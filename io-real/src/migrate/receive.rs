@@ -81,8 +81,8 @@ pub(super) fn receive(
 /// No more than there is room for: a tenth of what is free stays for everybody else.
 fn within_free_space(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
     let disk = fstatvfs(dir)?;
-    let room = disk.f_bavail - disk.f_bavail / 10;
-    let bytes = room.saturating_mul(disk.f_frsize).min(limits.bytes);
+    let available = disk.f_bavail - disk.f_bavail / 10;
+    let bytes = available.saturating_mul(disk.f_frsize).min(limits.bytes);
     Ok(Limits { bytes, ..limits })
 }
 

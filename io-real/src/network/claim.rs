@@ -47,12 +47,12 @@ impl Networks {
             return Ok(Some(self.used(&link)));
         }
         let networks = Arc::downgrade(&self.0);
-        let look = move || {
+        let check_rules = move || {
             if let Some(inner) = networks.upgrade() {
                 Networks(inner).put_back();
             }
         };
-        let watch = Watch::start(bridge, look).inspect_err(
+        let watch = Watch::start(bridge, check_rules).inspect_err(
             |error| tracing::warn!(%error, bridge, "nobody sees if rules of networks are removed"),
         );
         host.claim = Some(Claim {

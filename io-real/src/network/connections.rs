@@ -48,22 +48,22 @@ pub(super) fn limit(configured: Option<u32>) -> Option<u32> {
 
 fn size() -> Option<u32> {
     if SIZE.get().is_none()
-        && let Some(said) = said()
+        && let Some(read_size) = read_size()
     {
-        let _ = SIZE.set(said);
+        let _ = SIZE.set(read_size);
     }
     SIZE.get().copied()
 }
 
-fn said() -> Option<u32> {
-    let said = fs::read_to_string(TABLE).ok()?;
-    said.trim().parse().ok()
+fn read_size() -> Option<u32> {
+    let read_size = fs::read_to_string(TABLE).ok()?;
+    read_size.trim().parse().ok()
 }
 
 /// Rules are there, and with them the table. Whether its size was not known before.
 pub(super) fn learn() -> bool {
     let is_new = SIZE.get().is_none();
-    SIZE.get_or_init(|| said().unwrap_or(USUAL_TABLE));
+    SIZE.get_or_init(|| read_size().unwrap_or(USUAL_TABLE));
     is_new
 }
 

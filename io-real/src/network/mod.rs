@@ -12,7 +12,7 @@
 //!
 //! **A contract for drivers**: if a start's [`TaskNetwork`](drover_core::effect::TaskNetwork) says that it is the
 //! allocation's own, the task starts in the namespace at [`Networks::path`]`/ns`, or, by a descriptor, in what
-//! [`Networks::entrance`] opens, and with the host name that is said there. The namespace is whole before a start is
+//! [`Networks::entrance`] opens, and with the host name that is set there. The namespace is whole before a start is
 //! asked for, and stays until nothing of the allocation is alive. What the agent does not start itself joins by
 //! [`Networks::join_pipe`].
 //!
@@ -68,7 +68,7 @@ pub use rules::WrongRule;
 
 use claim::Claim;
 use filter::{Forward, Published};
-use resolver::Door;
+use resolver::ResolverListener;
 
 /// The directory of networks in the agent's own.
 pub const NETWORKS: &str = "networks";
@@ -90,7 +90,7 @@ struct Inner {
     bridge: Bridge,
     host: Mutex<Host>,
     /// Where tasks behind the bridge ask for names, if they do.
-    door: OnceLock<Door>,
+    resolver_listener: OnceLock<ResolverListener>,
     /// Where plugins of CNI are, if that was said.
     plugins: OnceLock<CniPlugins>,
 }
@@ -112,7 +112,7 @@ impl Networks {
             path,
             bridge,
             host,
-            door: OnceLock::new(),
+            resolver_listener: OnceLock::new(),
             plugins: OnceLock::new(),
         }))
     }
@@ -131,9 +131,9 @@ impl Networks {
 
     /// The same, whose tasks behind the bridge ask for names at its address, from the next network that is made.
     #[must_use]
-    pub fn with_resolver(self, door: Door) -> Networks {
+    pub fn with_resolver(self, resolver_listener: ResolverListener) -> Networks {
         // The first one stays.
-        let _ = self.0.door.set(door);
+        let _ = self.0.resolver_listener.set(resolver_listener);
         self
     }
 
@@ -202,7 +202,7 @@ impl Networks {
         }
         let behind = matches!(work.mode, NetworkMode::Bridge);
         let (mut host, mut needed) = files::resolv_of_host(behind);
-        if behind && self.0.door.get().is_some() {
+        if behind && self.0.resolver_listener.get().is_some() {
             host = files::asking_first(self.0.bridge.subnet.gateway().into(), &host);
             needed = true;
         }
@@ -250,7 +250,7 @@ impl Networks {
         let (bridge, agent) = (&self.0.bridge, self.agent()?);
         host.published.insert(address, forwards.clone());
         bridge.connect((alloc, &agent), namespace, address, &host.published)?;
-        self.open_door()?;
+        self.open_resolver()?;
         match bridge.publish(address, &forwards) {
             // Somebody removed the table in between: it is made again, with all that is published.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -261,13 +261,13 @@ impl Networks {
     }
 
     /// Sees to it that somebody answers who asks at the bridge's address, if that is wanted and there is a bridge.
-    fn open_door(&self) -> io::Result<()> {
-        let Some(door) = self.0.door.get() else {
+    fn open_resolver(&self) -> io::Result<()> {
+        let Some(resolver_listener) = self.0.resolver_listener.get() else {
             return Ok(());
         };
         let bridge = &self.0.bridge;
         match bridge.index()? {
-            Some(index) => door.open(&bridge.name, index, bridge.subnet),
+            Some(index) => resolver_listener.open(&bridge.name, index, bridge.subnet),
             None => Ok(()),
         }
     }
@@ -346,7 +346,11 @@ impl Networks {
     /// Names are answered from here on, if networks were found behind the bridge.
     fn answer_again(&self) -> io::Result<()> {
         let is_ours = self.host().claim.is_some();
-        if is_ours { self.open_door() } else { Ok(()) }
+        if is_ours {
+            self.open_resolver()
+        } else {
+            Ok(())
+        }
     }
 
     fn host(&self) -> MutexGuard<'_, Host> {

@@ -22,7 +22,7 @@ const MOST: usize = 64 * 1024;
 /// How often a dump is begun again because something changed meanwhile.
 const TRIES: usize = 16;
 /// What can be sent at once without asking for more room.
-const ROOM: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 /// The packet filter's group for whoever wants to hear of its changes, as a bit.
 const FILTER_CHANGES: u32 = 1 << 6;
 
@@ -208,7 +208,7 @@ impl Socket {
         let last = self.last;
         let end = self.number();
         frame(BATCH_END).write(end, &mut bytes);
-        if bytes.len() > ROOM {
+        if bytes.len() > MAX_MESSAGE {
             set_socket_send_buffer_size_force(&self.fd, bytes.len())?;
         }
         send(&self.fd, &bytes, SendFlags::empty())?;
@@ -304,8 +304,8 @@ impl Socket {
         }
     }
 
-    /// What is told without being asked for, if anything is; does not wait.
-    pub(super) fn told(&self) -> io::Result<Option<Vec<Answer>>> {
+    /// What is notified without a request, if anything is; does not wait.
+    pub(super) fn read_notifications(&self) -> io::Result<Option<Vec<Answer>>> {
         match self.packet(RecvFlags::DONTWAIT) {
             Ok(packet) => Ok(Some(messages(&packet).map(|part| part.answer()).collect())),
             Err(Errno::AGAIN) => Ok(None),

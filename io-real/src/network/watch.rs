@@ -1,8 +1,8 @@
 //! Noticing that somebody else changed the packet filter: `nft flush ruleset`, a firewall that is started again, a
-//! container engine that adds chains of its own. The kernel tells each change to whoever listens, so nothing is looked
+//! container engine that adds chains of its own. The kernel notifies listeners of each change, so nothing is looked
 //! at until something happened.
 //!
-//! It tells this agent's own changes too. That is no circle: whoever is told only looks whether something is missing,
+//! It reports this agent's own changes too. That is no circle: the listener only checks whether something is missing,
 //! and finds nothing.
 
 use std::io;
@@ -39,14 +39,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Has somebody look whenever something was taken from the table of this name, or from that of `iptables`, in the
+    /// Calls `on_loss` whenever something was taken from the table of this name, or from that of `iptables`, in the
     /// network namespace of the calling thread.
-    pub(super) fn start(table: &str, look: impl Fn() + Send + 'static) -> io::Result<Watch> {
+    pub(super) fn start(table: &str, on_loss: impl Fn() + Send + 'static) -> io::Result<Watch> {
         let changes = Socket::filter_changes()?;
         let (ended, end) = pipe_with(PipeFlags::CLOEXEC)?;
         let tables = [table.to_owned(), IPTABLES.to_owned()];
         let follow = move || {
-            if let Err(error) = follow(&changes, &ended, &tables, &look) {
+            if let Err(error) = follow(&changes, &ended, &tables, &on_loss) {
                 tracing::error!(%error, "nobody sees any more if rules of networks are removed");
             }
         };
@@ -56,7 +56,12 @@ impl Watch {
     }
 }
 
-fn follow(changes: &Socket, ended: &OwnedFd, tables: &[String], look: &dyn Fn()) -> io::Result<()> {
+fn follow(
+    changes: &Socket,
+    ended: &OwnedFd,
+    tables: &[String],
+    on_loss: &dyn Fn(),
+) -> io::Result<()> {
     loop {
         let end = PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::empty());
         let news = PollFd::from_borrowed_fd(changes.as_fd(), PollFlags::IN);
@@ -70,19 +75,19 @@ fn follow(changes: &Socket, ended: &OwnedFd, tables: &[String], look: &dyn Fn())
             return Ok(());
         }
         if news && has_changed(changes, tables)? {
-            look();
+            on_loss();
         }
     }
 }
 
-/// Whether something that was told since is about one of these tables.
+/// Whether a change that was notified since is about one of these tables.
 fn has_changed(changes: &Socket, tables: &[String]) -> io::Result<bool> {
     let mut has = false;
     for _ in 0..MOST {
-        match changes.told() {
-            Ok(Some(told)) => has |= told.iter().any(|one| is_about(one, tables)),
+        match changes.read_notifications() {
+            Ok(Some(notifications)) => has |= notifications.iter().any(|one| is_about(one, tables)),
             Ok(None) => return Ok(has),
-            // More was told than could be kept for us, and nobody knows what.
+            // More was notified than the kernel could keep, and it is unknown what.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => has = true,
             Err(error) => return Err(error),
         }
@@ -90,10 +95,10 @@ fn has_changed(changes: &Socket, tables: &[String]) -> io::Result<bool> {
     Ok(true)
 }
 
-fn is_about(told: &Answer, tables: &[String]) -> bool {
-    let body = told.body.as_slice();
+fn is_about(notification: &Answer, tables: &[String]) -> bool {
+    let body = notification.body.as_slice();
     let table = body.get(4..).and_then(|body| attribute(body, 1)).map(text);
-    let is_change = CHANGES.iter().any(|of| kind(*of) == told.kind);
+    let is_change = CHANGES.iter().any(|of| kind(*of) == notification.kind);
     let is_ours = |table| tables.contains(&table);
     is_change && body.first() == Some(&IP) && table.is_some_and(is_ours)
 }
@@ -104,18 +109,21 @@ mod tests {
     use crate::network::netlink::Attrs;
 
     #[test]
-    fn only_losses_of_own_tables_are_looked_at() {
+    fn only_lost_own_tables_are_rechecked() {
         let tables = ["drover".to_owned(), IPTABLES.to_owned()];
-        let told = |of, family, table: &str| Answer {
+        let notification = |of, family, table: &str| Answer {
             kind: kind(of),
             body: Attrs::after(&[family, 0, 0, 0], &Attrs::new().text(1, table)),
         };
-        assert!(is_about(&told(DEL_TABLE, IP, "drover"), &tables));
-        assert!(is_about(&told(DEL_ELEMENT, IP, "drover"), &tables));
-        assert!(is_about(&told(NEW_CHAIN, IP, IPTABLES), &tables));
-        assert!(!is_about(&told(DEL_TABLE, IP, "drover.agent"), &tables));
-        assert!(!is_about(&told(DEL_TABLE, 10, "drover"), &tables));
-        assert!(!is_about(&told(0, IP, "drover"), &tables));
+        assert!(is_about(&notification(DEL_TABLE, IP, "drover"), &tables));
+        assert!(is_about(&notification(DEL_ELEMENT, IP, "drover"), &tables));
+        assert!(is_about(&notification(NEW_CHAIN, IP, IPTABLES), &tables));
+        assert!(!is_about(
+            &notification(DEL_TABLE, IP, "drover.agent"),
+            &tables
+        ));
+        assert!(!is_about(&notification(DEL_TABLE, 10, "drover"), &tables));
+        assert!(!is_about(&notification(0, IP, "drover"), &tables));
         let nothing = Answer {
             kind: kind(DEL_TABLE),
             body: Vec::new(),

@@ -1,4 +1,4 @@
-//! A notice as it is told: JSON, and the same as variables for programs and templates.
+//! A notice as it is sent: JSON, and the same as variables for programs and templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub struct NodeName {
     pub id: String,
 }
 
-/// What a target is told.
+/// What a target is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Message(Map<String, Value>);
 

@@ -5,15 +5,15 @@
 //! are bounded: what does not fit is counted, and the next message says how many were missed.
 //!
 //! **After a restart.** The store is the queue that outlives the agent: at its start the agent reads off the
-//! records what they say ([`Watch::restored`]), and tells what is not in the target's [`told::Told`]. So each notice
-//! is told at least once; twice if the agent ended between telling it and saying so. Its `id` is the same then.
+//! records what they say ([`Watch::restored`]), and sends what is not in the target's [`sent_notices::SentNotices`]. So
+//! each notice is sent at least once; twice if the agent ended between sending it and saving that. Its `id` is the same then.
 
 mod command;
 mod message;
 mod queue;
+mod sent_notices;
 mod settings;
 mod target;
-mod told;
 mod webhook;
 
 use std::io;
@@ -29,14 +29,14 @@ use drover_core::store::{Batch, Saved};
 use crate::clock;
 use crate::small_files::SmallFiles;
 use queue::Queue;
+use sent_notices::SentNotices;
 use target::Target;
-use told::Told;
 
 pub use command::helper::{HELPER, main as helper_main};
 pub use message::NodeName;
 pub use settings::{CommandSettings, TargetSettings, Way, WebhookSettings, check_template};
 
-/// The most bytes of a file about what was told.
+/// The most bytes of a file about sent notices.
 const MAX_FILE: u64 = 256 << 10;
 
 /// Whoever tells operators. Cheap to clone.
@@ -95,14 +95,14 @@ impl Notifier {
         let known: Vec<Arc<Notice>> = known.into_iter().map(Arc::new).collect();
         let mut senders = Vec::new();
         for settings in targets {
-            let told = Told::open(
+            let sent_notices = SentNotices::open(
                 SmallFiles::new(home()?, MAX_FILE),
                 &settings.name,
                 clock::now().wall,
             );
             let (queue, counts) = (Arc::new(Queue::default()), Arc::new(Counts::default()));
             let wanted = known.iter().filter(|notice| settings.wants(notice));
-            for notice in wanted.filter(|notice| !told.knows(notice)) {
+            for notice in wanted.filter(|notice| !sent_notices.knows(notice)) {
                 queue.push(notice.clone());
             }
             let target = Target {
@@ -110,7 +110,7 @@ impl Notifier {
                 node: node.clone(),
                 queue: queue.clone(),
                 counts: counts.clone(),
-                told,
+                sent_notices,
             };
             tokio::spawn(target.run());
             senders.push(Sender {
@@ -123,19 +123,19 @@ impl Notifier {
         let to = notifier.clone();
         let listener = move |view: View<'_>, batch: &Batch| {
             for notice in watch.on_commit(view, batch) {
-                to.tell(&Arc::new(notice));
+                to.notify(&Arc::new(notice));
             }
         };
         Ok((notifier, listener))
     }
 
-    /// Whether there is anybody to be told.
+    /// Whether there is no target.
     pub fn is_idle(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells whoever wants to be told. Waits for nobody.
-    pub fn tell(&self, notice: &Arc<Notice>) {
+    /// Queues a notice for each target that wants it. Waits for nobody.
+    pub fn notify(&self, notice: &Arc<Notice>) {
         for sender in self.0.iter().filter(|it| it.settings.wants(notice)) {
             sender.queue.push(notice.clone());
         }

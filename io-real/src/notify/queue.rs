@@ -20,8 +20,8 @@ struct Waiting {
     notices: VecDeque<Arc<Notice>>,
     /// How many did not fit, ever.
     dropped: u64,
-    /// How many of these nobody was told of.
-    untold: u64,
+    /// How many of these were not reported to the target yet.
+    unreported: u64,
 }
 
 impl Queue {
@@ -30,7 +30,7 @@ impl Queue {
         if waiting.notices.len() >= MOST {
             waiting.notices.pop_front();
             waiting.dropped += 1;
-            waiting.untold += 1;
+            waiting.unreported += 1;
         }
         waiting.notices.push_back(notice);
         drop(waiting);
@@ -49,9 +49,9 @@ impl Queue {
         }
     }
 
-    /// How many were dropped of which nobody was told; whoever asks tells.
-    pub(super) fn take_untold(&self) -> u64 {
-        std::mem::take(&mut self.lock().untold)
+    /// How many were dropped that were not reported yet; the caller reports them.
+    pub(super) fn take_unreported(&self) -> u64 {
+        std::mem::take(&mut self.lock().unreported)
     }
 
     pub(super) fn dropped(&self) -> u64 {

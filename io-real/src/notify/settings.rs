@@ -1,4 +1,4 @@
-//! Who is told, of what, and how.
+//! Who is notified, of what, and how.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use crate::post::PostBox;
 pub struct TargetSettings {
     /// Its name: letters, digits, `-` and `_`.
     pub name: String,
-    /// Of what it is told.
+    /// Of what it is notified.
     pub on: BTreeSet<Event>,
-    /// Of whose jobs, by patterns of their ids; of all if none. What happens to the node is told anyway.
+    /// Of whose jobs, by patterns of their ids; of all if none. What happens to the node is notified anyway.
     pub jobs: Vec<String>,
-    /// How it is told.
+    /// How it is notified.
     pub way: Way,
     /// How many messages it gets in a minute at most.
     pub per_minute: u32,
@@ -27,7 +27,7 @@ pub struct TargetSettings {
     pub give_up: Duration,
 }
 
-/// How somebody is told.
+/// How a target is notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// By a request to a web server.
@@ -59,7 +59,7 @@ pub struct CommandSettings {
 }
 
 impl TargetSettings {
-    /// Whether it is to be told this.
+    /// Whether it is to be notified of this.
     pub fn wants(&self, notice: &Notice) -> bool {
         let meant = |id: &str| self.jobs.iter().any(|pattern| glob_match(pattern, id));
         let job = notice.subject.job.as_ref();

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::message::{Message, NodeName};
 use super::queue::Queue;
+use super::sent_notices::SentNotices;
 use super::settings::{TargetSettings, Way};
-use super::told::Told;
 use super::{Counts, command, webhook};
 
 /// The first pause after a failure; each is twice the one before.
@@ -45,7 +45,7 @@ pub(super) struct Target {
     pub(super) node: NodeName,
     pub(super) queue: Arc<Queue>,
     pub(super) counts: Arc<Counts>,
-    pub(super) told: Told,
+    pub(super) sent_notices: SentNotices,
 }
 
 impl Target {
@@ -57,8 +57,8 @@ impl Target {
         loop {
             let notice = self.queue.next().await;
             rate.turn().await;
-            missed += self.queue.take_untold();
-            if self.tell(&notice, missed).await {
+            missed += self.queue.take_unreported();
+            if self.deliver(&notice, missed).await {
                 self.counts.sent.fetch_add(1, Ordering::Relaxed);
                 missed = 0;
             } else {
@@ -70,7 +70,7 @@ impl Target {
     }
 
     /// Whether it was taken in the end.
-    async fn tell(&self, notice: &Notice, missed: u64) -> bool {
+    async fn deliver(&self, notice: &Notice, missed: u64) -> bool {
         let name = self.settings.name.as_str();
         let until = Instant::now() + self.settings.give_up;
         let mut pause = FIRST_PAUSE;
@@ -87,7 +87,7 @@ impl Target {
                 tracing::warn!(
                     notify = name,
                     id = notice.id,
-                    "could not tell, and gave up: {why}"
+                    "could not notify, and gave up: {why}"
                 );
                 return false;
             }
@@ -95,10 +95,10 @@ impl Target {
                 tracing::warn!(
                     notify = name,
                     id = notice.id,
-                    "could not tell, and tries again: {why}"
+                    "could not notify, and tries again: {why}"
                 );
             } else {
-                tracing::debug!(notify = name, id = notice.id, "could not tell: {why}");
+                tracing::debug!(notify = name, id = notice.id, "could not notify: {why}");
             }
             sleep(wait).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -115,7 +115,7 @@ impl Target {
     /// Notes that this one is over, where the disk may block.
     async fn note(mut self, notice: Arc<Notice>) -> Target {
         let noted = tokio::task::spawn_blocking(move || {
-            self.told.note(&notice);
+            self.sent_notices.note(&notice);
             self
         });
         match noted.await {

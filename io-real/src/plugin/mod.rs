@@ -13,7 +13,7 @@
 //! not used again by the next agent but ended (`Reattach::end`).
 //!
 //! - **Start** ([`program`], [`process`], [`launch`]). A plugin's name is one component of a path;
-//!   it is opened below the handle of the plugin directory, and what was opened and looked at is
+//!   it is opened below the handle of the plugin directory, and what was opened and checked is
 //!   what is executed. Its environment is decided: the protocol's variables, where things are, what
 //!   the caller adds; no descriptor is inherited. Its outputs are pipes of which it holds a reading
 //!   end itself, so that it is not killed by what it prints while there is no agent; the next agent

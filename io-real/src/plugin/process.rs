@@ -1,4 +1,4 @@
-//! A plugin's process: started, watched, told from strangers, ended.
+//! A plugin's process: started, watched, distinguished from foreign ones, ended.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! From a plugin's messages to the core's types. Nothing is judged here: what is missing is
+//! From a plugin's messages to the core's types. Nothing is evaluated here: what is missing is
 //! missing.
 
 use drover_core::device::reported::{ReportedAttribute, ReportedDevice, ReportedGroup};

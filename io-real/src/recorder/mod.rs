@@ -1,4 +1,4 @@
-//! The flight recorder: what the core is told, in a bounded ring of files (mode 0600).
+//! The flight recorder: the core's inputs, in a bounded ring of files (mode 0600).
 //!
 //! Beside the core it does little: it copies each input, counts effects and takes a pointer to what is
 //! saved, and hands them over once in a turn of the loop ([`queue`]). A thread of its own hides secrets,

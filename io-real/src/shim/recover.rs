@@ -18,14 +18,14 @@ use std::time::Duration;
 const TRIES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What became of a launch.
+/// What became of a launch; what runs is a `Shim`.
 #[derive(Debug)]
-pub enum Recovered {
+pub enum Recovered<Shim = Live> {
     /// The shim runs.
-    Running(Live),
+    Running(Shim),
     /// The shim lives and does not answer, also after it was continued. All that it is good for is to
     /// be ended ([`Live::end_shim`]).
-    Silent(Live),
+    Silent(Shim),
     /// The task ended, nothing of it is left, all its output is written.
     Exited(ExitRecord),
     /// The program could not be executed.

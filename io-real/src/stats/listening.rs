@@ -143,7 +143,7 @@ impl Shared {
         mut listener: Box<dyn Listener<T>>,
     ) {
         let end = tokio::select! {
-            why = self.hear(open, listener.as_mut()) => Some(why),
+            why = self.receive(open, listener.as_mut()) => Some(why),
             () = self.until_unused() => None,
         };
         listener.over(end.as_deref());
@@ -160,7 +160,11 @@ impl Shared {
     }
 
     /// Takes what is said until that is over; why.
-    async fn hear<T: 'static>(&self, open: Opening<T>, listener: &mut dyn Listener<T>) -> String {
+    async fn receive<T: 'static>(
+        &self,
+        open: Opening<T>,
+        listener: &mut dyn Listener<T>,
+    ) -> String {
         let mut stream = match timeout(SILENCE, open).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(why)) => return why,

@@ -1,4 +1,4 @@
-//! One launch that is looked at: its files, what they said last, and what that came to.
+//! One launch that is measured: its files, their last content, and what that came to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

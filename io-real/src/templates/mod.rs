@@ -5,7 +5,7 @@
 //! (or every few seconds, if the kernel watches no more files), or the agent's own state has other answers.
 //! Reports reach the core in their order. A rendering
 //! that needs nothing from outside is done when it is answered. The templates of a task that servers of a cluster placed
-//! ask these instead of the agent's own state; what is not answered soon is told as missing.
+//! ask these instead of the agent's own state; what is not answered soon is reported as missing.
 //!
 //! A template without files is watched by nobody. File names that matter are compared before
 //! anybody is woken. Two renderings of a task are at least 250 ms apart.
@@ -194,7 +194,7 @@ impl Going {
     /// Until there is nothing more to do; with files to watch, for ever.
     async fn go_on(&mut self, mut renderer: Renderer) {
         let changed = Arc::new(Notify::new());
-        let mut told_missing = Instant::now();
+        let mut reported_missing = Instant::now();
         let mut pause = Duration::ZERO;
         loop {
             let state = self.state.borrow_and_update().clone();
@@ -234,11 +234,11 @@ impl Going {
             if waits && idle {
                 return self.failed("something is missing that cannot come any more");
             }
-            if waits && told_missing > Instant::now() {
-                sleep_until(told_missing).await;
+            if waits && reported_missing > Instant::now() {
+                sleep_until(reported_missing).await;
             }
             if waits {
-                told_missing = Instant::now() + REPORT_MISSING;
+                reported_missing = Instant::now() + REPORT_MISSING;
             }
             if !self.take(outcome) || idle {
                 return;

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::known::{Known, News};
 use super::source::Asked;
-use crate::cluster::{Answered as Told, NO_SERVERS, ServeTasks, Unanswered};
+use crate::cluster::{Answered as ServersAnswer, NO_SERVERS, ServeTasks, Unanswered};
 use crate::facts;
 
 /// So much is asked for one task at most.
@@ -149,12 +149,12 @@ impl Asker {
         let (mut index, mut pause) = (0, AGAIN.0);
         loop {
             match self.ask(need, index).await {
-                Ok(told) => {
+                Ok(from_servers) => {
                     // Servers that were restored may go back in time.
-                    let is_new = told.index != index;
-                    (index, pause) = (told.index, AGAIN.0);
+                    let is_new = from_servers.index != index;
+                    (index, pause) = (from_servers.index, AGAIN.0);
                     self.edit(|answered| {
-                        answered.answers.insert(need.clone(), told.answer);
+                        answered.answers.insert(need.clone(), from_servers.answer);
                         answered.failures.remove(need);
                     });
                     sleep(if is_new { PACE } else { IDLE }).await;
@@ -172,7 +172,7 @@ impl Asker {
         }
     }
 
-    async fn ask(&self, need: &Need, after: u64) -> Result<Told, Unanswered> {
+    async fn ask(&self, need: &Need, after: u64) -> Result<ServersAnswer, Unanswered> {
         let servers = self.servers.as_ref();
         let servers = servers.ok_or_else(|| Unanswered::Failed(NO_SERVERS.to_owned()))?;
         let token = self.token(&**servers).await?;

@@ -1,5 +1,5 @@
 //! Who wants to know when files change: one inotify instance for all templates of the agent,
-//! because a user may have few. Tasks of the same user may take all that there are: who cannot be told by the kernel
+//! because a user may have few. Tasks of the same user may take all that there are: whom the kernel cannot notify
 //! looks again every now and then, and asks the kernel again each time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use crate::dirs::FileStamp;
 
 /// How often they look again whom the kernel does not tell.
-const LOOK_AGAIN: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Everything that is watched. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -30,10 +30,10 @@ pub(super) struct Watcher(Arc<Mutex<Watched>>);
 struct Watched {
     /// Made when somebody watches first.
     kernel: Option<Arc<OwnedFd>>,
-    /// Who hears of each watch.
+    /// Who is notified of each watch.
     subscribers: BTreeMap<i32, BTreeMap<Op, Subscriber>>,
-    /// Whom the kernel does not tell.
-    untold: BTreeMap<Op, Arc<Notify>>,
+    /// Whom the kernel does not notify.
+    unwatched: BTreeMap<Op, Arc<Notify>>,
     /// Whether somebody wakes these.
     is_waking: bool,
 }
@@ -54,24 +54,24 @@ const CHANGES: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::MOVE_SELF);
 
 impl Watcher {
-    /// `op` hears of changes of these from now, and of no others. Returns whether any is new: what
+    /// `op` is notified of changes of these from now, and of no others. Returns whether any is new: what
     /// was read before may be old then. If the kernel has no more watches to give, it is woken to look itself.
     pub(super) fn watch(&self, op: Op, notify: &Arc<Notify>, glimpses: &[FileStamp]) -> bool {
         let mut watched = self.lock();
         if glimpses.is_empty() && watched.kernel.is_none() {
             return false;
         }
-        match self.told(&mut watched, op, notify, glimpses) {
+        match self.watch_by_kernel(&mut watched, op, notify, glimpses) {
             Ok(fresh) => {
-                watched.untold.remove(&op);
+                watched.unwatched.remove(&op);
                 fresh
             }
-            Err(error) => self.untold(&mut watched, op, notify, &error),
+            Err(error) => self.unwatched(&mut watched, op, notify, &error),
         }
     }
 
-    /// Has the kernel tell of changes.
-    fn told(
+    /// Has the kernel notify of changes.
+    fn watch_by_kernel(
         &self,
         watched: &mut Watched,
         op: Op,
@@ -108,7 +108,7 @@ impl Watcher {
     }
 
     /// Has it look itself. Whether that is new.
-    fn untold(
+    fn unwatched(
         &self,
         watched: &mut Watched,
         op: Op,
@@ -116,12 +116,12 @@ impl Watcher {
         error: &io::Error,
     ) -> bool {
         watched.forget(op, |_| false);
-        let fresh = watched.untold.insert(op, notify.clone()).is_none();
+        let fresh = watched.unwatched.insert(op, notify.clone()).is_none();
         if !watched.is_waking {
             tracing::warn!(
                 %error,
-                "the kernel watches no more files for this user: source files of templates are looked at every \
-                 {LOOK_AGAIN:?} instead (raise fs.inotify.max_user_watches and max_user_instances, or let tasks be \
+                "the kernel watches no more files for this user: source files of templates are read every \
+                 {POLL_INTERVAL:?} instead (raise fs.inotify.max_user_watches and max_user_instances, or let tasks be \
                  other users)"
             );
             watched.is_waking = true;
@@ -130,23 +130,23 @@ impl Watcher {
         fresh
     }
 
-    /// Wakes whom the kernel does not tell, as long as there is anybody.
+    /// Wakes whom the kernel does not notify, as long as there is anybody.
     async fn wake(self) {
         loop {
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
             let mut watched = self.lock();
-            if watched.untold.is_empty() {
+            if watched.unwatched.is_empty() {
                 watched.is_waking = false;
                 return;
             }
-            watched.untold.values().for_each(|one| one.notify_one());
+            watched.unwatched.values().for_each(|one| one.notify_one());
         }
     }
 
-    /// `op` hears nothing more.
+    /// `op` is notified no more.
     pub(super) fn forget(&self, op: Op) {
         let mut watched = self.lock();
-        watched.untold.remove(&op);
+        watched.unwatched.remove(&op);
         watched.forget(op, |_| false);
     }
 

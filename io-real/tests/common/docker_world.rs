@@ -72,7 +72,7 @@ pub struct World {
     /// With whose tasks the containers of the next life share cores.
     pub groups: Option<Cgroups>,
     /// What people were told of tasks.
-    pub told: Vec<String>,
+    pub events: Vec<String>,
     _dir: TempDir,
 }
 
@@ -144,7 +144,7 @@ impl World {
             engine,
             settings: DockerSettings::default(),
             groups: None,
-            told: Vec::new(),
+            events: Vec::new(),
             _dir: dir,
         };
         world.begin();
@@ -277,7 +277,7 @@ impl World {
             Input::Driver(task, input) => {
                 assert_eq!(task, key());
                 if let DriverInput::Event { message, .. } = &input {
-                    self.told.push(message.clone());
+                    self.events.push(message.clone());
                 }
                 Some(input)
             }
@@ -292,12 +292,12 @@ impl World {
     }
 
     /// Waits until people are told this of a task, or were; nothing else may be said meanwhile.
-    pub fn until_told(&mut self, words: &str) {
-        while !self.told.iter().any(|told| told.contains(words)) {
+    pub fn until_event(&mut self, words: &str) {
+        while !self.events.iter().any(|events| events.contains(words)) {
             let input = self.next();
-            let said = self.note(input);
-            let is_event = matches!(said, None | Some(DriverInput::Event { .. }));
-            assert!(is_event, "{said:?}");
+            let noted = self.note(input);
+            let is_event = matches!(noted, None | Some(DriverInput::Event { .. }));
+            assert!(is_event, "{noted:?}");
         }
     }
 
@@ -319,10 +319,10 @@ impl World {
                 return health;
             }
             let input = self.next();
-            let said = self.note(input);
+            let noted = self.note(input);
             assert!(
-                matches!(said, None | Some(DriverInput::Event { .. })),
-                "{said:?}"
+                matches!(noted, None | Some(DriverInput::Event { .. })),
+                "{noted:?}"
             );
         }
     }

@@ -51,20 +51,20 @@ pub fn beside(world: &mut World, command: &str, args: &[&str], config: TaskConfi
         DriverInput::SessionOpened { result, .. } => assert_eq!(result, Ok(())),
         other => panic!("{other:?}"),
     }
-    let mut said = String::new();
+    let mut reply = String::new();
     while let Some(output) = world.life().runtime.block_on(client.output.recv()) {
         match output {
-            SessionOutput::Data(_, chunk) => said.push_str(&String::from_utf8_lossy(&chunk)),
+            SessionOutput::Data(_, chunk) => reply.push_str(&String::from_utf8_lossy(&chunk)),
             SessionOutput::Closed(_) => {}
             SessionOutput::Exited(exit) => {
-                assert_eq!(exit.code, Some(0), "{said}");
+                assert_eq!(exit.code, Some(0), "{reply}");
                 break;
             }
             other => panic!("{other:?}"),
         }
     }
     match world.receive() {
-        DriverInput::SessionEnded { .. } => said,
+        DriverInput::SessionEnded { .. } => reply,
         other => panic!("{other:?}"),
     }
 }

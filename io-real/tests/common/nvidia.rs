@@ -1,4 +1,4 @@
-//! GPUs that are made up, told by a library that is loaded as the real one is.
+//! GPUs that are made up, reported by a library that is loaded as the real one is.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]

@@ -132,7 +132,7 @@ impl World {
     /// The next that the driver answers, or tells of an end.
     pub async fn receive(&mut self) -> DriverInput {
         loop {
-            let input = self.hear_anything().await;
+            let input = self.next_input().await;
             if !matches!(input, DriverInput::Event { .. }) {
                 return input;
             }
@@ -140,10 +140,10 @@ impl World {
     }
 
     /// What the driver says of its own accord until this launch has ended.
-    pub async fn said_by(&mut self, of: u128) -> Option<String> {
+    pub async fn message_of(&mut self, of: u128) -> Option<String> {
         let mut reported = None;
         loop {
-            match self.hear_anything().await {
+            match self.next_input().await {
                 DriverInput::Event {
                     launch, message, ..
                 } if launch == LaunchId(of) => reported = Some(message),
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    async fn hear_anything(&mut self) -> DriverInput {
+    async fn next_input(&mut self) -> DriverInput {
         match soon(self.reported.recv()).await {
             Some(Input::Driver(task, input)) => {
                 assert_eq!(task, key());

@@ -1,5 +1,5 @@
 //! A registry of images on this machine's loopback, for engines of tests, which trust 127.0.0.0/8 without TLS. It
-//! serves what it was given, counts who asks, and misbehaves as it is told.
+//! serves what it was given, counts who asks, and misbehaves as configured.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -128,8 +128,8 @@ impl Registry {
 
     /// Serves only those who say this.
     pub fn asks_for(&self, user: &str, password: &str) {
-        let said = STANDARD.encode(format!("{user}:{password}"));
-        self.shared.state().login = Some(format!("Basic {said}"));
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
+        self.shared.state().login = Some(format!("Basic {encoded}"));
     }
 
     pub fn does(&self, does: Does) {

@@ -18,11 +18,11 @@ struct Servers {
 
 impl KnowAllocs for Servers {
     fn runs(&self, _: AllocId, after: u64) -> Answering<'_, Remote> {
-        let said = match after {
+        let answer = match after {
             0 => Remote::Runs { index: 7 },
             _ => Remote::Ended,
         };
-        Box::pin(std::future::ready(Ok(said)))
+        Box::pin(std::future::ready(Ok(answer)))
     }
 
     fn place_of(&self, _: AllocId) -> Answering<'_, Place> {
@@ -59,7 +59,7 @@ fn disk_comes_from_where_servers_say() {
 }
 
 #[test]
-fn node_that_never_got_the_disk_says_with_whom_it_lies() {
+fn node_without_the_disk_names_its_holder() {
     let mut giver = Giver::ends_at(0);
     giver.lies_with = Some((AllocId(0xb), "another token"));
     let place = Place::At(format!("http://giver:{PORT}"));
@@ -72,7 +72,7 @@ fn node_that_never_got_the_disk_says_with_whom_it_lies() {
 }
 
 #[test]
-fn reason_is_said_why_no_disk_comes() {
+fn failed_disk_transfer_is_reported_with_reason() {
     let (disk, output) = taken(Place::Nowhere("its node is down"), TOKEN);
     assert_eq!((disk, output.remote), (None, Some(Remote::Unknown)));
     assert_eq!(output.message, "its node is down");

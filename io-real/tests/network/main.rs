@@ -1,4 +1,4 @@
-//! What is said between nodes, over a simulated network that delays, parts and loses hosts: the
+//! Messages between nodes, over a simulated network that delays, parts and loses hosts: the
 //! code that asks, fetches and takes in is the agent's own.
 //!
 //! A scenario puts a node that gives a disk away on a host, has trouble come at stated moments, and

@@ -15,7 +15,7 @@ use drover_core::model::task::Stage;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
-use super::claims::{claims, ends, is_older, is_there, was_asked_to_stop};
+use super::claims::{claims, ends, is_older, is_there};
 use super::limits::PREEMPTION_PRIORITY_DELTA;
 use super::resources::{asks, asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
@@ -57,42 +57,68 @@ fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
         && short(capacity(view), sum).next().is_none()
 }
 
+/// Whether a group waits for what it could have.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// Nobody holds it.
+    free: bool,
+    /// The group may preempt who holds it.
+    preemptible: bool,
+}
+
+fn wait_for_claims(view: View<'_>, job: &JobRecord, name: &str, why: &PlacementFailure) -> Wait {
+    let is_held = matches!(
+        why,
+        PlacementFailure::Shortage(_)
+            | PlacementFailure::PortTaken { .. }
+            | PlacementFailure::Devices { .. }
+    );
+    let Some(group) = job.job.group(name).filter(|_| is_held) else {
+        return Wait {
+            free: false,
+            preemptible: false,
+        };
+    };
+    let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
+    let free = fits(view, group, &holders);
+    let is_preemptible = |it: &AllocRunner| {
+        let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
+        let lower = theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_PRIORITY_DELTA);
+        // Who ends anyway is awaited whether or not its claims are promised to others.
+        !it.record().finished && lower && !ends(it)
+    };
+    let stay: Vec<_> = (holders.into_iter())
+        .filter(|it| !is_preemptible(it))
+        .collect();
+    let preempts = view.preemption().is_allowed(job.job.job_type);
+    Wait {
+        free,
+        preemptible: preempts && fits(view, group, &stay),
+    }
+}
+
 impl Checker {
-    /// No job waits for what is free, or for what jobs of lower priority hold where it may preempt them.
-    pub(super) fn no_needless_waits(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+    /// No step ends with a job waiting for what is free, or for what jobs of lower priority hold where it may
+    /// preempt them.
+    pub(super) fn free_claim_is_granted_at_once(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
-        let preempts = view.preemption().is_allowed(job.job.job_type);
-        for (name, why) in view.blocked(&job.job.key()) {
-            let Some(group) = job.job.group(name) else {
-                continue;
-            };
-            let shortage = matches!(why, PlacementFailure::Shortage(_));
-            self.sometimes(Property::SometimesResourceIsExhausted, shortage);
-            let is_held = matches!(
-                why,
-                PlacementFailure::Shortage(_)
-                    | PlacementFailure::PortTaken { .. }
-                    | PlacementFailure::Devices { .. }
-            );
-            let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
-            let free = is_held && fits(view, group, &holders);
-            self.holds(Property::NoWaitForFreeClaim, !free, || {
-                format!("{} {why}", job.job.id)
-            })?;
-            let is_preemptible = |it: &AllocRunner| {
-                let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
-                let lower =
-                    theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_PRIORITY_DELTA);
-                !it.record().finished && (was_asked_to_stop(it) || lower && !ends(it))
-            };
-            let stay: Vec<_> = holders
-                .into_iter()
-                .filter(|it| !is_preemptible(it))
-                .collect();
-            let takes = is_held && preempts && fits(view, group, &stay);
-            self.holds(Property::NoWaitForPreemptibleClaim, !takes, || {
-                format!("{} {why}", job.job.id)
-            })?;
+        // Before, and when the agent ends, nothing is planned.
+        if !view.is_fingerprinted() || view.shutdown().is_some() {
+            return Ok(());
+        }
+        for job in view.jobs() {
+            for (name, why) in view.blocked(&job.job.key()) {
+                let shortage = matches!(why, PlacementFailure::Shortage(_));
+                self.sometimes(Property::SometimesResourceIsExhausted, shortage);
+                let wait = wait_for_claims(view, job, name, why);
+                let holds = !wait.free && !wait.preemptible;
+                self.holds(Property::FreeClaimIsGrantedAtOnce, holds, || {
+                    format!(
+                        "{} {name} waits ({why}), and what it could have: {wait:?}",
+                        job.job.id
+                    )
+                })?;
+            }
         }
         Ok(())
     }

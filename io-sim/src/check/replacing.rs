@@ -173,7 +173,7 @@ impl Checker {
             let (Wait::Job(key, JobWait::Reschedule), Some(until)) = (&one.wait, one.until) else {
                 continue;
             };
-            // Its time may have come, and there is no place for it.
+            // Its time may have come, and its placement fails.
             if lacks_a_place(key) {
                 continue;
             }

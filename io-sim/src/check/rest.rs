@@ -23,19 +23,6 @@ use super::{Checker, Property, Verdict};
 use crate::world::World;
 
 impl Checker {
-    /// Looks at what must be so long before anybody looks at the machine again: that would make up for
-    /// what was forgotten.
-    pub(crate) fn soon(&mut self, agent: &Agent) -> Verdict {
-        // Until the disk answers, which may take long, nobody can be told to end.
-        if agent.pending().awaits_store() {
-            return Ok(());
-        }
-        for job in agent.view().jobs() {
-            self.no_needless_waits(agent, job)?;
-        }
-        Ok(())
-    }
-
     /// Looks at everything at rest.
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.agent_restored(world);
@@ -54,7 +41,6 @@ impl Checker {
             self.deployments_end(agent, job)?;
             self.wanted_copies_exist(world, agent, job)?;
             self.running_alloc_has_latest_job_version(agent, job)?;
-            self.no_needless_waits(agent, job)?;
         }
         for alloc in agent.view().allocs() {
             self.poststop_runs_after_main_ran(world, alloc)?;

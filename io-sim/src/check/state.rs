@@ -45,6 +45,7 @@ impl Checker {
         self.failed_probe_is_asked_again_in_time(world, agent)?;
         self.scheduler_has_its_settings(agent)?;
         self.placements_fit(agent)?;
+        self.free_claim_is_granted_at_once(agent)?;
         self.restored_launch_is_recovered()?;
         self.placed_allocs_are_as_servers_said(world, agent)?;
         match self.touched.take() {

@@ -219,7 +219,7 @@ impl Fleet {
             let until = self.nodes.iter().map(|node| node.world.timeouts.disk).max();
             self.run(until.unwrap_or_default())?;
         }
-        self.is_at_peace(losses)
+        self.has_converged(losses)
     }
 
     /// From now on nothing goes wrong at any node.
@@ -238,7 +238,7 @@ impl Fleet {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn is_at_peace(&self, losses: u64) -> Verdict {
+    pub fn has_converged(&self, losses: u64) -> Verdict {
         self.reachable_nodes_are_not_lost(losses)?;
         self.all_agree()?;
         self.wanted_copies_run()?;

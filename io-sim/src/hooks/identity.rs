@@ -1,5 +1,7 @@
 //! Tokens of tasks.
 
+use std::sync::Arc;
+
 use drover_core::agent::Agent;
 use drover_core::input::HookOutput;
 use drover_core::model::authority::Authority;
@@ -11,7 +13,7 @@ use crate::check::{Checker, Verdict};
 use crate::faults::Fault;
 use crate::world::World;
 
-impl Simulated for Issuing {
+impl Simulated for Arc<Issuing> {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let key = of.key_with_dir(world)?;
         if self.authority == Authority::Servers && world.fires(Fault::RefuseSigning, &of.entity) {

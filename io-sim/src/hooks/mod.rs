@@ -1,19 +1,5 @@
 //! The work of hooks in the simulated world: an adapter for each payload, in a file named as its hook in
-//! `core/src/task/hooks/` or `core/src/alloc/hooks/`.
-
-mod alloc_dir;
-mod artifacts;
-mod await_remote;
-mod devices;
-mod disk_quota;
-mod dispatch_payload;
-mod fetch_disk;
-mod identity;
-mod migrate_disk;
-mod network;
-mod task_dir;
-mod template;
-mod volumes;
+//! `core/src/task/hooks/` or `core/src/alloc/hooks/`. The table of payloads (`core/src/work.rs`) declares these files.
 
 use std::sync::Arc;
 
@@ -113,26 +99,21 @@ pub(crate) trait Simulated {
     }
 }
 
-/// The adapter of this work.
-pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
-    match work {
-        HookWork::BuildNetwork(work) => &**work,
-        HookWork::RemoveNetwork(work) => work,
-        HookWork::BuildAllocDir(work) => work,
-        HookWork::InheritDisk(work) => work,
-        HookWork::AskRemote(work) => work,
-        HookWork::FetchDisk(work) => work,
-        HookWork::SetDiskQuota(work) => work,
-        HookWork::BuildTaskDir(work) => work,
-        HookWork::IssueIdentities(work) => &**work,
-        HookWork::WritePayload(work) => work,
-        HookWork::LinkVolumes(work) => work,
-        HookWork::FetchArtifacts(work) => work,
-        HookWork::Reserve(work) => work,
-        HookWork::RenderTemplates(work) => &**work,
-        HookWork::RemoveAllocDir(work) => work,
-    }
+/// The table of payloads as adapters: the file of each hook, and who does which work.
+macro_rules! adapters {
+    ($($hook:ident { $($name:ident($payload:ty) $words:literal,)* })*) => {
+        $(mod $hook;)*
+
+        /// The adapter of this work.
+        pub(crate) fn of(work: &HookWork) -> &dyn Simulated {
+            match work {
+                $($(HookWork::$name(work) => work,)*)*
+            }
+        }
+    };
 }
+
+drover_core::payloads!(adapters);
 
 impl World {
     pub(crate) fn of<'a>(

@@ -1,5 +1,7 @@
 //! Networks of allocations.
 
+use std::sync::Arc;
+
 use drover_core::agent::Agent;
 use drover_core::input::HookOutput;
 use drover_core::op::Failure;
@@ -12,7 +14,7 @@ use crate::network::Made;
 use crate::point::Point;
 use crate::world::World;
 
-impl Simulated for BuildNetwork {
+impl Simulated for Arc<BuildNetwork> {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let half = world.fires(Fault::HalfNetwork, &of.entity);
         let made = match half {
@@ -40,8 +42,10 @@ impl Simulated for RemoveNetwork {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        world.networks.remove(of.alloc);
-        Ok(HookOutput::default())
+        match world.networks.remove(of.alloc) {
+            true => Ok(HookOutput::default()),
+            false => Err(Failure::recoverable("the link is busy")),
+        }
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {

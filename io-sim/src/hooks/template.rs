@@ -1,5 +1,7 @@
 //! Templates that are rendered, and watched from then on.
 
+use std::sync::Arc;
+
 use drover_core::input::HookOutput;
 use drover_core::op::Failure;
 use drover_core::time::Span;
@@ -8,7 +10,7 @@ use drover_core::work::Rendering;
 use super::{Of, Simulated};
 use crate::world::World;
 
-impl Simulated for Rendering {
+impl Simulated for Arc<Rendering> {
     fn can_be_cancelled(&self) -> bool {
         true
     }

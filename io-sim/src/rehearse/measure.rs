@@ -53,7 +53,7 @@ pub enum Cause {
     Pause,
     /// A task waits for the rest of its restart interval.
     Interval,
-    /// There is no place for it.
+    /// Its placement fails.
     PlacementFailed(String),
     /// Something is under way.
     UnderWay,

@@ -168,9 +168,6 @@ impl Sim {
         self.end_trouble()?;
         self.run(Span::secs(600))?;
         self.checker.trouble_ended(&self.world);
-        if let Some(agent) = &self.agent {
-            self.checker.soon(agent)?;
-        }
         self.run(Span::secs(2 * 3600 - 600))?;
         let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
         while (self.is_batch_at_work() || self.is_launch_to_come()) && self.world.elapsed.0 < late {

@@ -1,6 +1,6 @@
 //! The encoding of messages: msgpack as servers write it.
 //!
-//! Servers use msgpack as it was before strings and bytes were told apart. No library writes this dialect, so
+//! Servers use msgpack as it was before strings and bytes were distinguished. No library writes this dialect, so
 //! a serializer and a deserializer for serde are here:
 //!
 //! - Strings and bytes are the same type, "raw", with lengths of 5, 16 or 32 bits, never of 8. A string that is

@@ -1,4 +1,4 @@
-//! A model of a server: answers calls of nodes as it is told, and calls them.
+//! A model of a server: answers calls of nodes as configured, and calls them.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -138,7 +138,7 @@ fn hunt(root: &Path, bugs: &[Option<Patch>], wanted: &Wanted) -> Result<bool, St
     }
     for bug in bugs {
         let name = bug.as_ref().map_or(NOTHING_PLANTED, |bug| &bug.name);
-        let found = look_for(&tree, &workshop, bug.as_ref(), wanted.seconds);
+        let found = search_for(&tree, &workshop, bug.as_ref(), wanted.seconds);
         let found = found.unwrap_or_else(|why| {
             eprintln!("{name}: {why}");
             all_well = false;
@@ -151,7 +151,7 @@ fn hunt(root: &Path, bugs: &[Option<Patch>], wanted: &Wanted) -> Result<bool, St
     Ok(all_well)
 }
 
-fn look_for(
+fn search_for(
     tree: &Tree,
     workshop: &Workshop,
     bug: Option<&Patch>,

@@ -144,8 +144,8 @@ fn slice(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     };
     let bound = |at: usize, or: usize| args.0.get(at).map_or(Ok(or), |of| position(of, len));
     let (from, to) = (bound(1, 0)?, bound(2, len)?);
-    let room = bound(3, len)?;
-    if from > to || to > room {
+    let capacity = bound(3, len)?;
+    if from > to || to > capacity {
         return Err(Fault::failed("the part ends before it begins"));
     }
     if args.len() > 3 && matches!(args.get(0)?, Value::Text(_)) {

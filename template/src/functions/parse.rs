@@ -108,7 +108,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
 }
 
 /// Room for a tree that a text may describe.
-fn room(cx: &mut Cx<'_>, text: &[u8]) -> Result<()> {
+fn check_size(cx: &mut Cx<'_>, text: &[u8]) -> Result<()> {
     cx.spend(u64::try_from(text.len() / 8).unwrap_or(u64::MAX))?;
     cx.grow(text.len().saturating_mul(4))
 }
@@ -122,7 +122,7 @@ fn parse_json(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
 }
 
 pub(super) fn json(cx: &mut Cx<'_>, text: &[u8]) -> Result {
-    room(cx, text)?;
+    check_size(cx, text)?;
     let text = String::from_utf8_lossy(text);
     let json: Json = serde_json::from_str(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -138,7 +138,7 @@ fn parse_yaml(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     if text.is_empty() {
         return cx.map(BTreeMap::new(), Of::Any);
     }
-    room(cx, text.as_bytes())?;
+    check_size(cx, text.as_bytes())?;
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: VALUE_DEPTH,

@@ -1,4 +1,4 @@
-//! Functions of Nomad that are not offered, with the reason that people are told.
+//! Functions of Nomad that are not offered, with the reason that the error gives.
 //!
 //! They are refused while a template is read, so nobody finds out at night.
 

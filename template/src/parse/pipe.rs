@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
             Kind::Quoted => {
                 let text = literal::text(words);
                 text.map(WordKind::Text)
-                    .ok_or_else(|| wrong("text: look at its backslashes"))
+                    .ok_or_else(|| wrong("text: check its backslashes"))
             }
             Kind::Raw => Ok(WordKind::Text(literal::raw(words))),
             Kind::OpenParen => self.deeper(token.position(), |parser| {

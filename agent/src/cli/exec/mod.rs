@@ -7,7 +7,7 @@ mod terminal;
 use super::alloc_act::check_task;
 use super::args::ExecArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::lookup;
 use session::Ends;
 

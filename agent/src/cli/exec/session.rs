@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::escape::Escape;
 use super::terminal;
 use crate::cli::client::Socket;
-use crate::cli::failure::Failure;
+use crate::cli::exit_code::Failure;
 use crate::http::websocket::{FromAgent, read_output, write_input};
 
 /// The most bytes of input in one message.
@@ -58,9 +58,9 @@ pub(super) async fn attend(socket: Socket, ends: &Ends) -> Result<u8, Failure> {
     }
     loop {
         let text = tokio::select! {
-            message = from_agent.next() => match heard(message)? {
-                Heard::Nothing => continue,
-                Heard::Exited(code) => return Ok(code),
+            message = from_agent.next() => match receive(message)? {
+                FromSession::Nothing => continue,
+                FromSession::Exited(code) => return Ok(code),
             },
             chunk = next(&mut typed) => match chunk {
                 Some(chunk) => match escape.typed(&chunk) {
@@ -96,14 +96,14 @@ async fn send(
 }
 
 /// What came from the agent.
-enum Heard {
+enum FromSession {
     Nothing,
     Exited(u8),
 }
 
-fn heard(
+fn receive(
     message: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
-) -> Result<Heard, Failure> {
+) -> Result<FromSession, Failure> {
     let text = match message {
         Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => message.into_data(),
         Some(Ok(Message::Close(Some(frame)))) => {
@@ -114,20 +114,20 @@ fn heard(
             return Err(broken("the agent closed it"));
         }
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
-            return Ok(Heard::Nothing);
+            return Ok(FromSession::Nothing);
         }
         Some(Err(error)) => return Err(broken(&error.to_string())),
     };
-    let said = read_output(&text).map_err(|why| broken(&why))?;
-    for said in said {
-        match said {
+    let outputs = read_output(&text).map_err(|why| broken(&why))?;
+    for output in outputs {
+        match output {
             FromAgent::Data(Output::Stdout, bytes) => show(&mut io::stdout(), &bytes)?,
             FromAgent::Data(Output::Stderr, bytes) => show(&mut io::stderr(), &bytes)?,
             // As exit codes are cut everywhere.
-            FromAgent::Exited(code) => return Ok(Heard::Exited(code.to_le_bytes()[0])),
+            FromAgent::Exited(code) => return Ok(FromSession::Exited(code.to_le_bytes()[0])),
         }
     }
-    Ok(Heard::Nothing)
+    Ok(FromSession::Nothing)
 }
 
 fn show(to: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {

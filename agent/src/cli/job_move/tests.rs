@@ -22,7 +22,7 @@ use super::super::client::Client;
 use super::super::context::{Context, Outcome};
 use super::super::screen::Screen;
 use super::{ANSWER, run};
-use crate::testing::{BEGAN, Said, Simulated, agent, job};
+use crate::testing::{BEGAN, Captured, Simulated, agent, job};
 
 const PORT: u16 = 4646;
 /// From where the command asks.
@@ -111,7 +111,7 @@ fn client(node: &str) -> Client {
 
 /// Moves the job from `one` to `two`; what people read, how it ended, and how long that took.
 async fn moved() -> (String, Outcome, Duration) {
-    let out = Said::default();
+    let out = Captured::default();
     let mut cx = Context {
         client: client("one"),
         screen: Screen::plain(Box::new(out.clone()), Box::new(out.clone())),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::cli::failure::Failure;
+use crate::cli::exit_code::Failure;
 
 /// A directory, or an archive, that only its owner reads.
 pub(super) struct Bundle {

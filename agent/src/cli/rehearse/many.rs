@@ -52,12 +52,12 @@ fn outcomes(
     runs: usize,
     progress: &Progress,
 ) -> Vec<Outcome> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
         for _ in 0..workers.min(runs) {
-            let (tell, next) = (tell.clone(), &next);
+            let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -66,14 +66,14 @@ fn outcomes(
                     }
                     let outcome = rehearsal.run(trouble, seed + number as u64, false);
                     progress.one_more();
-                    if tell.send(outcome).is_err() {
+                    if sender.send(outcome).is_err() {
                         return;
                     }
                 }
             });
         }
-        drop(tell);
-        let mut outcomes: Vec<Outcome> = told.iter().collect();
+        drop(sender);
+        let mut outcomes: Vec<Outcome> = receiver.iter().collect();
         outcomes.sort_by_key(|outcome| outcome.seed);
         outcomes
     })

@@ -21,7 +21,7 @@ pub(super) fn body(report: &Report<'_>, block: &Block) -> String {
         let _ = writeln!(text, "  {}", outcome_text(group, block.runs));
     }
     for finding in &block.findings {
-        text.push_str(&told(report, block, finding));
+        text.push_str(&finding_text(report, block, finding));
     }
     text
 }
@@ -49,7 +49,7 @@ fn outcome_text(group: &GroupBlock, runs: usize) -> String {
     }
 }
 
-fn told(report: &Report<'_>, block: &Block, finding: &Finding) -> String {
+fn finding_text(report: &Report<'_>, block: &Block, finding: &Finding) -> String {
     let sign = if finding.kind.is_bad() {
         "BAD "
     } else {

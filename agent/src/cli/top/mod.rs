@@ -16,7 +16,7 @@ pub(super) use self::rows::Order;
 use self::rows::{Row, gather};
 use super::args::TopArgs;
 use super::context::{Context, Outcome};
-use super::failure::Failure;
+use super::exit_code::Failure;
 use super::screen::clean;
 use super::table::table;
 use super::usage::{host_memory, unset};

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use clap::ValueEnum;
 
 use super::super::context::Context;
-use super::super::failure::Failure;
+use super::super::exit_code::Failure;
 use super::super::table::short;
 use super::super::usage::{bytes, is_busy_known, memory_used, unset};
 use crate::http::dto::{AllocStats, AllocStub, ResourceUsage, TaskStateDto};

@@ -60,7 +60,7 @@ impl Inbound {
         // The program ends with what is dropped then.
         tokio::select! {
             () = listen(input, to) => Ok(()),
-            said = speak(output, from) => said,
+            exec_input = speak(output, from) => exec_input,
         }
     }
 }
@@ -80,10 +80,10 @@ async fn listen(input: &mut Input, to: mpsc::Sender<SessionInput>) {
                 // That the program takes no more is told by what comes from it.
                 Err(_) => (waiting, size) = (VecDeque::new(), 0),
             },
-            said = input.next::<ExecInput>(), if size < AHEAD => {
+            exec_input = input.next::<ExecInput>(), if size < AHEAD => {
                 // What makes no sense ends the session, too.
-                let Ok(said) = said else { return };
-                for next in inputs(said) {
+                let Ok(exec_input) = exec_input else { return };
+                for next in inputs(exec_input) {
                     size += size_of(&next);
                     waiting.push_back(next);
                 }
@@ -102,15 +102,15 @@ fn size_of(input: &SessionInput) -> usize {
 }
 
 /// What an object says to a program, in this order.
-fn inputs(said: ExecInput) -> impl Iterator<Item = SessionInput> {
+fn inputs(exec_input: ExecInput) -> impl Iterator<Item = SessionInput> {
     let side = |length: i32| u16::try_from(length.max(0)).unwrap_or(u16::MAX);
-    let resize = said.tty_size.map(|size| {
+    let resize = exec_input.tty_size.map(|size| {
         SessionInput::Resize(WindowSize {
             height: side(size.height),
             width: side(size.width),
         })
     });
-    let stdin = said.stdin.into_iter().flat_map(|stdin| {
+    let stdin = exec_input.stdin.into_iter().flat_map(|stdin| {
         let data = Some(stdin.data.0).filter(|data| !data.is_empty());
         let data = data.map(|data| SessionInput::Stdin(data.into()));
         let close = stdin.close.then_some(SessionInput::CloseStdin);
@@ -128,7 +128,7 @@ async fn speak(
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let (text, is_last) = tokio::select! {
-            said = from.recv() => match said {
+            exec_input = from.recv() => match exec_input {
                 Some(SessionOutput::Data(which, bytes)) => (write_data(which, &bytes), false),
                 Some(SessionOutput::Closed(which)) => (write_closed(which), false),
                 Some(SessionOutput::Exited(result)) => (write_exit(&result), true),

@@ -1,4 +1,4 @@
-//! What is said on the wire, and the same in the core's form.
+//! Messages on the wire, and the same in the core's form.
 //!
 //! What nodes say is not read back from its bytes: it is known what each node meant to say, and how production code
 //! puts that into the protocol's form, so that bytes mean what has these. Replies are written here, and are read by
@@ -51,9 +51,9 @@ fn bytes(of: &impl Serialize) -> Vec<u8> {
     encode(of).unwrap()
 }
 
-/// What a node ever meant to say, by its bytes on the wire.
+/// What a node ever meant to send, by its bytes on the wire.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct Intended {
     nodes: BTreeMap<Vec<u8>, Arc<ClientNode>>,
     reports: BTreeMap<Vec<u8>, Arc<AllocReport>>,
     services: BTreeMap<Vec<u8>, Arc<ServiceInstance>>,
@@ -67,7 +67,7 @@ pub(super) struct Arrived {
     pub(super) stale: bool,
 }
 
-impl Said {
+impl Intended {
     /// A node is about to make a call.
     pub(super) fn note(&mut self, index: usize, call: &Call) {
         let id = id_of(index);
@@ -92,8 +92,8 @@ impl Said {
         }
     }
 
-    /// What a node says. It is what it meant.
-    pub(super) fn hear(&self, index: usize, method: &str, body: &Value) -> Option<Arrived> {
+    /// What a node sent. It is what it meant.
+    pub(super) fn receive(&self, index: usize, method: &str, body: &Value) -> Option<Arrived> {
         let (token, call, stale) = match method {
             NodeRegister::METHOD => {
                 let asked: NodeRegister = typed(body);

@@ -39,7 +39,7 @@ use crate::agent_handle::AgentHandle;
 use crate::agent_log::AgentLog;
 use crate::http::ForServers;
 use crate::testing::{Simulated, nothing_measured};
-use servers::{Shared, World, look, node, serve};
+use servers::{Shared, World, lock, node, serve};
 
 const SERVERS: [&str; 3] = ["s1", "s2", "s3"];
 const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
@@ -150,7 +150,7 @@ impl Network {
         while self.sim.elapsed() < end {
             self.sim.step().unwrap();
             let at = Span(self.sim.elapsed().as_nanos() as i64);
-            let mut guard = look(&self.world);
+            let mut guard = lock(&self.world);
             let shared = &mut *guard;
             for (index, end) in shared.ends.iter_mut().enumerate() {
                 while let Some(Ok(input)) = end.as_mut().map(|end| end.inputs.try_recv()) {
@@ -168,7 +168,7 @@ impl Network {
             for (index, end) in shared.ends.iter().enumerate() {
                 for effect in shared.fleet.asked(index) {
                     if let ServerEffect::Call { call, .. } = &effect {
-                        shared.said.note(index, call);
+                        shared.intended.note(index, call);
                     }
                     let end = end.as_ref().unwrap();
                     end.effects.send(effect).unwrap();
@@ -204,7 +204,7 @@ impl Network {
         let number = self.pick(3, "server");
         let seconds = [3, 8, 20][self.pick(3, "seconds")];
         let trouble = |network: &Network, what: fn(&mut Shared, usize)| {
-            what(&mut look(&network.world), number);
+            what(&mut lock(&network.world), number);
         };
         match kind {
             0 => {
@@ -237,7 +237,7 @@ impl Network {
         let index = self.pick(3, "node");
         if kind == 0 {
             self.sim.crash(NODES[index]);
-            let mut shared = look(&self.world);
+            let mut shared = lock(&self.world);
             shared.ends[index] = None;
             let down = |node: &mut drover_io_sim::Sim| node.goes_down(false, Span::secs(3));
             shared.fleet.at_node(index, down);
@@ -258,7 +258,7 @@ impl Network {
         let name = ["web", "api"][self.pick(2, "job")];
         let (copies, nth) = (self.pick(6, "copies"), self.pick(4, "nth"));
         let act = self.pick(6, "act");
-        look(&self.world).fleet.at_servers(|it| match act {
+        lock(&self.world).fleet.at_servers(|it| match act {
             0 | 1 => it.register(&job(name, copies), true),
             2 => it.register(&job(name, copies), false),
             3 => it.deregister(name),
@@ -269,14 +269,14 @@ impl Network {
 
     /// A server hears nothing of its peers from now on, or hears of them again.
     fn set_alone(&self, number: usize, alone: bool) {
-        let mut shared = look(&self.world);
+        let mut shared = lock(&self.world);
         let index = shared.fleet.servers().index();
         shared.troubles[number].alone_since = alone.then_some(index);
     }
 
     /// How many copies of a job run that shall, as servers know.
     fn running(&self, name: &str) -> usize {
-        let shared = look(&self.world);
+        let shared = lock(&self.world);
         let allocs = shared.fleet.servers().allocs();
         let allocs = allocs.filter_map(|(_, alloc)| alloc.now());
         let wanted = allocs.filter(|it| it.name.starts_with(name) && !it.desired.is_terminal());
@@ -285,7 +285,7 @@ impl Network {
     }
 
     fn calls(&self) -> u64 {
-        look(&self.world).calls.values().sum()
+        lock(&self.world).calls.values().sum()
     }
 }
 
@@ -293,7 +293,7 @@ impl Network {
 fn agree_after_trouble(seed: u64) -> u64 {
     let mut network = Network::new(seed);
     network.run(20);
-    look(&network.world)
+    lock(&network.world)
         .fleet
         .at_servers(|it| it.register(&job("web", 4), true));
     network.run(10);
@@ -308,13 +308,13 @@ fn agree_after_trouble(seed: u64) -> u64 {
         network.run(pause);
     }
     network.run(120);
-    look(&network.world).fleet.end_trouble().unwrap();
-    let losses = look(&network.world).fleet.servers().losses();
+    lock(&network.world).fleet.end_trouble().unwrap();
+    let losses = lock(&network.world).fleet.servers().losses();
     network.run(60);
     let before = network.calls();
     network.run(60);
-    let shared = look(&network.world);
-    shared.fleet.is_at_peace(losses).unwrap();
+    let shared = lock(&network.world);
+    shared.fleet.has_converged(losses).unwrap();
     drop(shared);
     // Heartbeats, a query that waits, and nothing else.
     let after = network.calls() - before;
@@ -339,7 +339,7 @@ fn placement_is_followed_within_a_minute_while_a_server_is_alone() {
         network.run(20);
         for (number, copies) in [3, 6, 1].into_iter().enumerate() {
             network.set_alone(number, true);
-            look(&network.world)
+            lock(&network.world)
                 .fleet
                 .at_servers(|it| it.register(&job("web", copies), true));
             network.run(60);
@@ -348,7 +348,7 @@ fn placement_is_followed_within_a_minute_while_a_server_is_alone() {
             network.set_alone(number, false);
             network.run(30);
         }
-        let losses = look(&network.world).fleet.servers().losses();
+        let losses = lock(&network.world).fleet.servers().losses();
         assert_eq!(losses, 0, "seed {seed}");
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 use turmoil::net::{TcpListener, TcpStream};
 
-use super::forms::{Arrived, Said, reply};
+use super::forms::{Arrived, Intended, reply};
 use super::wire::peer::Peer;
 use super::wire::server::{Does, answer};
 
@@ -46,7 +46,7 @@ type Answered = Result<Answer, CallError>;
 /// What all hosts of the network see.
 pub(super) struct Shared {
     pub(super) fleet: Fleet,
-    pub(super) said: Said,
+    pub(super) intended: Intended,
     pub(super) ends: Vec<Option<End>>,
     pub(super) troubles: [Trouble; 3],
     /// Whether servers have a leader.
@@ -60,7 +60,7 @@ pub(super) struct Shared {
 
 pub(super) type World = Arc<Mutex<Shared>>;
 
-pub(super) fn look(world: &World) -> MutexGuard<'_, Shared> {
+pub(super) fn lock(world: &World) -> MutexGuard<'_, Shared> {
     world.lock().unwrap()
 }
 
@@ -68,7 +68,7 @@ impl Shared {
     pub(super) fn new(seed: u64, nodes: usize) -> World {
         Arc::new(Mutex::new(Shared {
             fleet: Fleet::over_wire(seed, nodes),
-            said: Said::default(),
+            intended: Intended::default(),
             ends: (0..nodes).map(|_| None).collect(),
             troubles: [Trouble::default(); 3],
             has_leader: true,
@@ -91,7 +91,7 @@ impl Shared {
 
     /// What a server does; none if it waits until it hears of its peers again.
     fn does(&mut self, server: usize, node: usize, method: &str, body: &Value) -> Option<Does> {
-        let Some(arrived) = self.said.hear(node, method, body) else {
+        let Some(arrived) = self.intended.receive(node, method, body) else {
             return Some(Does::Error("rpc: can't find method"));
         };
         let alone = self.troubles[server].alone_since;
@@ -145,14 +145,14 @@ impl Shared {
 
 /// What a server does with a call, at once or when it can.
 fn does(world: &World, (server, node): (usize, usize), method: &str, body: Value) -> Does {
-    if let Some(does) = look(world).does(server, node, method, &body) {
+    if let Some(does) = lock(world).does(server, node, method, &body) {
         return does;
     }
     let (world, method) = (world.clone(), method.to_owned());
     Does::Later(Box::pin(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            if let Some(does) = look(&world).does(server, node, &method, &body) {
+            if let Some(does) = lock(&world).does(server, node, &method, &body) {
                 return does;
             }
         }
@@ -175,7 +175,7 @@ pub(super) async fn serve(world: World, number: usize) -> turmoil::Result {
         let (_, incoming, _) = Peer::start(stream);
         let world = world.clone();
         tokio::spawn(answer(incoming, move |method, body| {
-            *look(&world).calls.entry(method.to_owned()).or_default() += 1;
+            *lock(&world).calls.entry(method.to_owned()).or_default() += 1;
             does(&world, (number, node), method, body)
         }));
     }
@@ -190,7 +190,7 @@ pub(super) async fn node(
     use drover_io_real::cluster::CallServers;
     let (to, inputs) = mpsc::unbounded_channel();
     let (effects, mut asked) = mpsc::unbounded_channel();
-    look(&world).ends[index] = Some(End { effects, inputs });
+    lock(&world).ends[index] = Some(End { effects, inputs });
     let (cluster, inbox) = (cluster(to.clone()), Inbox::new(to));
     while let Some(effect) = asked.recv().await {
         cluster.carry_out(effect, &inbox);
@@ -212,7 +212,7 @@ impl AsyncRead for Reader {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !look(&self.world).troubles[self.number].reads_slowly {
+        if !lock(&self.world).troubles[self.number].reads_slowly {
             self.pause = None;
             return Pin::new(&mut self.stream).poll_read(cx, buf);
         }

@@ -141,7 +141,7 @@ fn template_that_finds_nothing_is_no_empty_address() {
 }
 
 #[test]
-fn what_is_not_evaluated_is_refused_by_name() {
+fn unsupported_template_function_is_refused_by_name() {
     for (text, words) in [
         ("{{ GetPrivatIP }}", "did you mean GetPrivateIP?"),
         ("{{ env \"HOME\" }}", "\"env\" is not evaluated here"),

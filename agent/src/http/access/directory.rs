@@ -11,7 +11,7 @@ use drover_core::store::acl::AclTokenRecord;
 use drover_core::time::Timestamp;
 
 use super::principal::{Grant, Origin, Principal, Version};
-use super::servers::{Said, Servers, unknown};
+use super::servers::{Servers, TokenAnswer, unknown};
 use super::token::Secret;
 use crate::acl::{Policy, Rights, ready};
 use crate::agent_handle::AgentHandle;
@@ -198,14 +198,14 @@ fn grant(secret: Secret, found: Found) -> Grant {
 }
 
 impl Found {
-    fn of_servers(said: &Said) -> Found {
-        let policies = said.policies.iter().map(|policy| Version {
+    fn of_servers(answer: &TokenAnswer) -> Found {
+        let policies = answer.policies.iter().map(|policy| Version {
             name: policy.name.clone(),
             index: policy.index,
             rules: policy.rules.clone(),
         });
         Found {
-            token: Some(said.record.clone()),
+            token: Some(answer.record.clone()),
             policies: policies.collect(),
             of_servers: true,
         }

@@ -1,6 +1,6 @@
-//! Tokens of the cluster whose node this is: servers are asked whose they are, and what they said is kept for a while.
+//! Tokens of the cluster whose node this is: servers are asked whose they are, and their answers are cached for a while.
 //!
-//! While no server answers, what they said last counts, until the token expires: who looks after a node needs it most
+//! While no server answers, their last answer counts, until the token expires: who looks after a node needs it most
 //! when the cluster is in trouble.
 
 use std::collections::BTreeMap;
@@ -88,17 +88,17 @@ pub(crate) struct Servers {
     silent_until: Mutex<Option<Instant>>,
 }
 
-/// What servers said, and when they were asked for it.
+/// What servers answered, and when they were asked.
 #[derive(Clone, Debug)]
 struct Kept {
     /// None of what is a token no more.
-    said: Option<Arc<Said>>,
+    answer: Option<Arc<TokenAnswer>>,
     at: Instant,
 }
 
 /// A token, as those of the node itself are.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct TokenAnswer {
     pub(super) record: Arc<AclTokenRecord>,
     pub(super) policies: Vec<ServersPolicy>,
 }
@@ -124,22 +124,22 @@ impl Servers {
     ///
     /// # Errors
     /// It is no token, or one that expired; or nobody says it.
-    pub(super) async fn find(&self, given: &Given) -> Result<Arc<Said>, ApiError> {
+    pub(super) async fn find(&self, given: &Given) -> Result<Arc<TokenAnswer>, ApiError> {
         // Other texts are no tokens of people.
         if given.text.expose().parse::<AccessorId>().is_err() {
             return Err(unknown());
         }
-        if let Some(said) = self.fresh(given) {
-            return current(said);
+        if let Some(answer) = self.fresh(given) {
+            return current(answer);
         }
-        let turns = match self.last_word(given) {
+        let turns = match self.last_answer(given) {
             Some(_) => &self.turns_of_known,
             None => &self.turns_of_others,
         };
         let _turn = turns.acquire().await;
         // Somebody may have asked meanwhile.
-        if let Some(said) = self.fresh(given) {
-            return current(said);
+        if let Some(answer) = self.fresh(given) {
+            return current(answer);
         }
         if self.is_silent() {
             return self.without_servers(given, "none answered a moment ago");
@@ -159,10 +159,10 @@ impl Servers {
     }
 
     /// What counts while no server answers.
-    fn without_servers(&self, given: &Given, why: &str) -> Result<Arc<Said>, ApiError> {
+    fn without_servers(&self, given: &Given, why: &str) -> Result<Arc<TokenAnswer>, ApiError> {
         let words = || format!("the servers of the cluster do not say whose this token is: {why}");
         let failed = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words());
-        current(self.last_word(given).ok_or_else(failed)?)
+        current(self.last_answer(given).ok_or_else(failed)?)
     }
 
     fn is_silent(&self) -> bool {
@@ -170,34 +170,36 @@ impl Servers {
             .is_some_and(|until| until > Instant::now())
     }
 
-    fn last_word(&self, given: &Given) -> Option<Arc<Said>> {
-        self.kept().get(&given.digest)?.said.clone()
+    fn last_answer(&self, given: &Given) -> Option<Arc<TokenAnswer>> {
+        self.kept().get(&given.digest)?.answer.clone()
     }
 
-    fn fresh(&self, given: &Given) -> Option<Arc<Said>> {
+    fn fresh(&self, given: &Given) -> Option<Arc<TokenAnswer>> {
         let kept = self.kept();
         let kept = kept.get(&given.digest)?;
         let is_fresh = kept.at.elapsed() < self.lasts;
-        kept.said.clone().filter(|_| is_fresh)
+        kept.answer.clone().filter(|_| is_fresh)
     }
 
-    fn keep(&self, given: &Given, token: ServersToken, at: Instant) -> Arc<Said> {
-        let said = Arc::new(Said::of(given, token));
+    fn keep(&self, given: &Given, token: ServersToken, at: Instant) -> Arc<TokenAnswer> {
+        let answer = Arc::new(TokenAnswer::of(given, token));
         let mut kept = self.kept();
         if kept.len() >= MOST_KEPT && !kept.contains_key(&given.digest) {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.at);
             let oldest = oldest.map(|(digest, _)| *digest);
             oldest.and_then(|digest| kept.remove(&digest));
         }
-        let known = kept.entry(given.digest).or_insert(Kept { said: None, at });
+        let known = kept
+            .entry(given.digest)
+            .or_insert(Kept { answer: None, at });
         // An answer that comes late takes nothing back.
         if known.at <= at {
             *known = Kept {
-                said: Some(said.clone()),
+                answer: Some(answer.clone()),
                 at,
             };
         }
-        said
+        answer
     }
 
     /// It is a token no more.
@@ -205,7 +207,7 @@ impl Servers {
         if let Some(known) = self.kept().get_mut(&given.digest)
             && known.at <= at
         {
-            *known = Kept { said: None, at };
+            *known = Kept { answer: None, at };
         }
     }
 
@@ -219,8 +221,8 @@ impl Servers {
     }
 }
 
-impl Said {
-    fn of(given: &Given, token: ServersToken) -> Said {
+impl TokenAnswer {
+    fn of(given: &Given, token: ServersToken) -> TokenAnswer {
         let (create_index, modify_index) = token.indexes;
         let policies = token.policies.iter().map(|policy| policy.name.clone());
         let record = AclTokenRecord {
@@ -236,17 +238,17 @@ impl Said {
             create_index,
             modify_index,
         };
-        Said {
+        TokenAnswer {
             record: Arc::new(record),
             policies: token.policies,
         }
     }
 }
 
-fn current(said: Arc<Said>) -> Result<Arc<Said>, ApiError> {
-    match said.record.token.is_expired(times::now()) {
+fn current(answer: Arc<TokenAnswer>) -> Result<Arc<TokenAnswer>, ApiError> {
+    match answer.record.token.is_expired(times::now()) {
         true => Err(unknown()),
-        false => Ok(said),
+        false => Ok(answer),
     }
 }
 

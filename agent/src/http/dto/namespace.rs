@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_shown_again() {
+    fn namespace_that_was_requested_is_shown_unchanged() {
         let asked = json!({
             "Name": "a", "Description": "b", "Meta": { "k": "v" },
             "Capabilities": { "DisabledTaskDrivers": ["raw_exec"] },

@@ -68,7 +68,7 @@ pub(crate) fn plugins(
         match known.and_then(|known| all.get_mut(&known)) {
             // Two programs of one name: the second is told of by its own.
             Some(shape) if shape.program.is_empty() => shape.runs_as(&program),
-            _ => nameless.push(unheard(view, &program, now)),
+            _ => nameless.push(unavailable(view, &program, now)),
         }
     }
     all.into_values().chain(nameless).collect()
@@ -132,7 +132,7 @@ fn denied(name: &str, why: &str) -> PluginDto {
 }
 
 /// A program of which nobody is listened to: its plugin was not found yet, or is of no use.
-fn unheard(view: View<'_>, program: &Status, now: Now) -> PluginDto {
+fn unavailable(view: View<'_>, program: &Status, now: Now) -> PluginDto {
     let name = Plugins::probe_of(&program.file);
     let mut probes = view.machine().fingerprints().probes();
     let probe = probes.find(|probe| probe.name() == name);

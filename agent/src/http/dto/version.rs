@@ -1,4 +1,4 @@
-//! What is told of a job's versions besides the jobs themselves.
+//! What is shown of a job's versions besides the jobs themselves.
 
 use std::collections::BTreeMap;
 

@@ -41,7 +41,7 @@ async fn open(rig: &Rig, query: &[(&str, &str)]) -> Incoming {
 }
 
 #[tokio::test]
-async fn job_submitted_and_stopped_is_told_to_readers_of_its_topics() {
+async fn submitted_and_stopped_job_is_published_on_its_topics() {
     let rig = Rig::start().await;
     let query = [("topic", "Job:web"), ("topic", "Allocation")];
     let (mut body, mut text) = (open(&rig, &query).await, String::new());
@@ -96,7 +96,7 @@ async fn bad_topic_or_index_of_a_stream_is_refused() {
 }
 
 #[tokio::test]
-async fn node_is_told_of_when_it_registers_and_when_people_decide_about_it() {
+async fn node_registration_and_changes_are_published() {
     let rig = Rig::start().await;
     let query = [("topic", "Node")];
     let (mut body, mut text) = (open(&rig, &query).await, String::new());
@@ -143,16 +143,16 @@ async fn node_is_told_of_when_it_registers_and_when_people_decide_about_it() {
     }
     assert!(kinds[0].starts_with("NodeRegistration"), "{kinds:?}");
     kinds.retain(|kind| !kind.starts_with("NodeStreamEvent"));
-    let told = kinds
+    let received = kinds
         .iter()
         .skip_while(|kind| kind.starts_with("NodeRegistration"));
-    let told: Vec<&str> = told.map(String::as_str).take(3).collect();
+    let received: Vec<&str> = received.map(String::as_str).take(3).collect();
     let expected = [
         "NodeEligibility ineligible",
         "NodeEligibility eligible",
         "NodeDrain ineligible",
     ];
-    assert_eq!(told, expected, "{kinds:?}");
+    assert_eq!(received, expected, "{kinds:?}");
     assert_eq!(rack, "r7");
 }
 
@@ -189,7 +189,7 @@ fn slow_reader_is_cut_with_the_index_to_go_on_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silent_stream_sends_signs_of_life_and_a_lost_reader_a_last_word() {
+async fn idle_stream_sends_heartbeats_and_lost_reader_gets_an_error() {
     let events = Events::default();
     let topics = all_topics();
     let (text, reader) = next_lines(events.read(0), &topics).await.unwrap();

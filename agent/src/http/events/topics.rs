@@ -1,4 +1,4 @@
-//! What a reader wants to hear of.
+//! Which events a reader subscribes to.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //!
 //! An expression is read once for a request ([`parser`]), and evaluated over the stored objects as the API
 //! shows them whole, also where the list shows less of them ([`matching`]). Of an object only the field that
-//! a selector names is looked at ([`select`]), so nothing is rendered in order to be left out.
+//! a selector names is read ([`select`]), so nothing is rendered in order to be left out.
 //!
 //! Fields that no such object has are an error; keys that a map does not have make no match. Expressions are
 //! bounded in length and depth, and regular expressions in size, and take time that is linear in the text.

@@ -12,7 +12,7 @@
 //! value    = selector | number | string in double quotes or back-ticks
 //! ```
 //!
-//! Where nothing fits, the error tells the farthest place that was reached, and what could stand there.
+//! Where nothing fits, the error names the farthest position that was reached, and what could stand there.
 
 use std::collections::BTreeSet;
 

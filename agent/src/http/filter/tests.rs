@@ -154,7 +154,7 @@ fn expression_that_cannot_be_evaluated_names_what_is_wrong() {
 }
 
 #[test]
-fn syntax_error_tells_place_and_what_could_stand_there() {
+fn syntax_error_names_position_and_expected_tokens() {
     let start = "failed to create result paginator: failed to read filter expression: ";
     for (expression, words) in [
         (

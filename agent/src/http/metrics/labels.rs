@@ -1,4 +1,4 @@
-//! Names and values that tell series of one metric apart, written once for all of their metrics.
+//! Names and values that distinguish series of one metric, written once for all of their metrics.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -115,7 +115,7 @@ async fn requests_follow_each_other_in_one_connection() {
 }
 
 #[tokio::test]
-async fn client_without_tls_is_told_so() {
+async fn client_without_tls_gets_an_explanation() {
     let rig = Rig::start(Limits::default()).await;
     let mut stream = rig.plain().await;
     stream
@@ -165,7 +165,7 @@ async fn handshakes_count_as_connections_and_give_way() {
 }
 
 #[tokio::test]
-async fn client_with_a_late_head_is_closed_without_words_that_it_would_not_understand() {
+async fn client_with_late_head_is_closed_without_plain_text() {
     let rig = Rig::start(Limits {
         head: Duration::from_millis(300),
         check: Duration::from_millis(10),

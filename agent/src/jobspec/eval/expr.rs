@@ -230,7 +230,7 @@ impl Evaluator<'_> {
         }
         let work = args.iter().map(Val::weight).fold(1, usize::saturating_add);
         self.spend(at, work)?;
-        if function.looks_inside {
+        if function.reads_inside {
             for (val, arg) in args.iter().zip(call.args.iter()) {
                 self.known(&arg.span(), val, &format!("the function {name}"))?;
             }

@@ -60,7 +60,7 @@ pub(crate) struct Function {
     arity: (usize, usize),
     /// Whether it looks at the text of its arguments or changes it, which it cannot do with
     /// references that are resolved at run time.
-    pub(crate) looks_inside: bool,
+    pub(crate) reads_inside: bool,
     run: fn(&Context<'_>, &[Val]) -> Outcome,
 }
 
@@ -74,7 +74,7 @@ impl Function {
         Function {
             name,
             arity,
-            looks_inside: true,
+            reads_inside: true,
             run,
         }
     }
@@ -88,7 +88,7 @@ impl Function {
         Function {
             name,
             arity,
-            looks_inside: false,
+            reads_inside: false,
             run,
         }
     }

@@ -1,4 +1,4 @@
-//! What is said of mistakes.
+//! How mistakes are reported.
 
 use super::super::error::MAX_ISSUES;
 use super::{bad, good, in_config};

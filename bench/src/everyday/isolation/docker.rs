@@ -158,7 +158,7 @@ async fn allocs(api: &mut Api, id: &str) -> Vec<String> {
 }
 
 /// Asks each second what each allocation of a job uses. Prints how many there are.
-pub(crate) async fn look_each_second(addr: &str, id: &str, seconds: u64) {
+pub(crate) async fn poll_each_second(addr: &str, id: &str, seconds: u64) {
     let mut api = Api::new(addr).await;
     let allocs = allocs(&mut api, id).await;
     let begin = tokio::time::Instant::now();
@@ -218,7 +218,7 @@ async fn sizes(api: &mut Api, allocs: &[String]) -> Vec<u64> {
     let mut sizes = Vec::new();
     for alloc in allocs {
         let path = format!("/v1/client/fs/stat/{alloc}?path=alloc/logs/t.stdout.0");
-        let file = api.look(&path).await;
+        let file = api.get_json(&path).await;
         sizes.push(file["Size"].as_u64().unwrap_or(0));
     }
     sizes

@@ -10,7 +10,7 @@ use crate::api::{Api, quantile, wall};
 use crate::jobs::allocs_of;
 
 /// A task that does not end within this time hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long tasks took.
 #[derive(Default)]
@@ -106,7 +106,7 @@ pub(crate) async fn fits(addr: &str, id: &str, megabytes: u64) {
         let status = list[0]["ClientStatus"].as_str().unwrap_or_default();
         !matches!(status, "" | "pending" | "running")
     };
-    let list = timeout(PATIENCE, api.await_change(&allocs_of(id), over)).await;
+    let list = timeout(START_TIMEOUT, api.await_change(&allocs_of(id), over)).await;
     let succeeds = list.is_ok_and(|list| list[0]["ClientStatus"] == "complete");
     println!("{}", u8::from(succeeds));
     // What was given up is not answered any more.

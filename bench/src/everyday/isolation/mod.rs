@@ -84,7 +84,7 @@ async fn purge(api: &mut Api, id: &str) {
     let path = format!("/v1/job/{id}");
     api.bytes("DELETE", &format!("{path}?purge=true"), "").await;
     let begin = Instant::now();
-    while !api.look(&path).await.is_null() {
+    while !api.get_json(&path).await.is_null() {
         assert!(
             begin.elapsed() < Duration::from_secs(20),
             "{id} is never forgotten"
@@ -99,7 +99,7 @@ async fn stamp(api: &mut Api, alloc: &str) -> Duration {
     let begin = Instant::now();
     loop {
         // Not all agents have the file as soon as the task runs.
-        if let Some(nanos) = api.look(&path).await.as_u64() {
+        if let Some(nanos) = api.get_json(&path).await.as_u64() {
             return Duration::from_nanos(nanos);
         }
         assert!(begin.elapsed() < Duration::from_secs(20), "no output");
@@ -125,7 +125,7 @@ pub(crate) async fn lacks(addr: &str, what: &str, seconds: u64) {
     let why = loop {
         let nodes = api.get("/v1/nodes").await;
         let id = nodes[0]["ID"].as_str().unwrap_or_default().to_owned();
-        let node = api.look(&format!("/v1/node/{id}")).await;
+        let node = api.get_json(&format!("/v1/node/{id}")).await;
         let why = obstacle(&node, what);
         if why.is_none() || begin.elapsed() > Duration::from_secs(seconds) {
             break why;
@@ -137,9 +137,9 @@ pub(crate) async fn lacks(addr: &str, what: &str, seconds: u64) {
 }
 
 fn obstacle(node: &Value, what: &str) -> Option<String> {
-    let said = |value: &Value, otherwise: &str| {
-        let said = value.as_str().filter(|said| !said.is_empty());
-        Some(said.unwrap_or(otherwise).to_owned())
+    let reported = |value: &Value, otherwise: &str| {
+        let reported = value.as_str().filter(|reported| !reported.is_empty());
+        Some(reported.unwrap_or(otherwise).to_owned())
     };
     if what == "bridge" {
         let networks = node["NodeResources"]["Networks"].as_array();
@@ -147,12 +147,12 @@ fn obstacle(node: &Value, what: &str) -> Option<String> {
         let fault = &node["Attributes"]["network.bridge.fault"];
         return match has {
             true => None,
-            false => said(fault, "the node offers no networks of groups"),
+            false => reported(fault, "the node offers no networks of groups"),
         };
     }
     let driver = &node["Drivers"][what];
     match driver["Healthy"] == true {
         true => None,
-        false => said(&driver["HealthDescription"], "the node has no such driver"),
+        false => reported(&driver["HealthDescription"], "the node has no such driver"),
     }
 }

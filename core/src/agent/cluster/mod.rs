@@ -38,8 +38,6 @@ impl Agent {
             return BTreeSet::new();
         };
         let news = server.on_input(&mut cx, input);
-        // Servers may know now of what ended, which may be removed then.
-        self.collect_due |= news.reported;
         self.follow_servers(now, news)
     }
 

@@ -47,7 +47,7 @@ impl View<'_> {
                 "its tasks start when that is done; without an answer in time the setup fails",
             ),
             Phase::Destroying(_) | Phase::DestroyPause(_) => (
-                "the removal of its directory".to_owned(),
+                removal_words(alloc),
                 "what cannot be removed is tried again",
             ),
             Phase::Finished if alloc.may_remove_network() => (
@@ -100,6 +100,18 @@ impl View<'_> {
             until: drain.force_at,
             then: then.to_owned(),
         })
+    }
+}
+
+/// What is removed of it, and all that failed the last time.
+fn removal_words(alloc: &AllocRunner) -> String {
+    let what = match alloc.record().has_network() {
+        true => "the removal of its network and its directory",
+        false => "the removal of its directory",
+    };
+    match alloc.destroy_errors() {
+        [] => what.to_owned(),
+        errors => format!("{what}; the last attempt failed: {}", errors.join("; ")),
     }
 }
 

@@ -179,12 +179,10 @@ fn next_look(image: &ImageView<'_>) -> Option<Waiting> {
     let name = quote(image.image);
     let what = match (image.next, image.awaits_zone) {
         (_, Some(why)) => {
-            format!(
-                "the local time of the zone in which image {name} is looked at ({whose}): {why}"
-            )
+            format!("the time zone by which image {name} is checked for updates ({whose}): {why}")
         }
         (Some(_), None) => {
-            format!("the next look whether the tag of image {name} moved ({whose})")
+            format!("the next check whether the tag of image {name} moved ({whose})")
         }
         // It is looked at now, or no time comes any more.
         (None, None) => return None,
@@ -200,7 +198,7 @@ fn next_look(image: &ImageView<'_>) -> Option<Waiting> {
 /// What came of the last look at an image, in words.
 fn last_look(image: &ImageView<'_>) -> String {
     if image.looked.is_none() {
-        return "it was not looked at yet".to_owned();
+        return "it was not checked yet".to_owned();
     }
     let decided = &image.decided;
     let found = match &image.last {

@@ -19,7 +19,7 @@ impl OperatorRequest for CollectGarbage {
     }
 
     fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
-        (asked.agent.collect_all, asked.agent.collect_due) = (true, true);
+        asked.agent.collect_all();
         Some(asked.done())
     }
 }

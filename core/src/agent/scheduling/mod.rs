@@ -168,8 +168,6 @@ impl Agent {
         if is_last || !(done || was_replaced) || alloc.of_servers {
             return self.alloc_changed(now, alloc);
         }
-        // A disk that is too full wants the next one removed.
-        self.collect_due = true;
         self.expect_garbage(now);
         self.node_life.alloc_changed();
     }

@@ -27,3 +27,30 @@ impl AllocHook for AwaitClaims {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::world_tests::{Began, World};
+
+    #[test]
+    fn alloc_waits_for_its_claims_until_they_are_granted() {
+        let mut world = World::new();
+        let mut alloc = world.alloc();
+        let mut asking = Asking::default();
+        assert_eq!(
+            world.prerun(&alloc, &AwaitClaims, &mut asking),
+            Began::Waits
+        );
+        alloc.grant();
+        assert_eq!(world.prerun(&alloc, &AwaitClaims, &mut asking), Began::Done);
+    }
+
+    #[test]
+    fn holders_of_claims_are_on_this_node_and_named_by_others() {
+        let mut world = World::new();
+        let alloc = world.alloc();
+        assert_eq!(AwaitClaims.awaits_claims(), Some(Holders::Here));
+        assert_eq!(world.words(&alloc, &AwaitClaims, &Asking::default()), "");
+    }
+}

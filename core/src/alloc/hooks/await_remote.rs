@@ -87,3 +87,7 @@ impl AllocHook for AwaitRemote {
         Some(asking.words(format!("Waiting for {of} to end")))
     }
 }
+
+#[cfg(test)]
+#[path = "await_remote_tests.rs"]
+mod tests;

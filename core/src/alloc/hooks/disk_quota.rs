@@ -29,3 +29,37 @@ impl AllocHook for DiskQuota {
         Some("Limiting its disk space".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::world_tests::{Began, World};
+    use crate::model::group::EphemeralDisk;
+
+    fn begin(wanted: bool, size_mb: Option<i64>) -> Began {
+        let mut world = World::new();
+        world.config.disk_quota = wanted;
+        world.group().ephemeral_disk = size_mb.map(|size_mb| EphemeralDisk {
+            size_mb,
+            ..EphemeralDisk::default()
+        });
+        let alloc = world.alloc();
+        world.prerun(&alloc, &DiskQuota, &mut Asking::default())
+    }
+
+    #[test]
+    fn disk_space_is_limited_to_size_of_group() {
+        let asks = |mib: u64| {
+            Began::asks(SetDiskQuota {
+                bytes: mib * 1024 * 1024,
+            })
+        };
+        assert_eq!(begin(true, Some(17)), asks(17));
+        assert_eq!(begin(true, None), asks(300), "the usual size");
+    }
+
+    #[test]
+    fn disk_space_is_not_limited_unless_agent_is_configured_so() {
+        assert_eq!(begin(false, Some(17)), Began::Done);
+    }
+}

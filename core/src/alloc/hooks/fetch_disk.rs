@@ -88,3 +88,7 @@ impl AllocHook for FetchDisk {
         Some(asking.words(format!("Migrating the disk of {of}")))
     }
 }
+
+#[cfg(test)]
+#[path = "fetch_disk_tests.rs"]
+mod tests;

@@ -70,3 +70,74 @@ impl AllocHook for MigrateDisk {
 pub(crate) fn moved(alloc: &AllocRunner, cx: &mut Cx<'_>) {
     alloc.edit_disk(cx, |disk| disk.moved_to(alloc.record().id));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::world_tests::{ALLOC, Began, World};
+    use crate::ids::AllocId;
+
+    fn world() -> World {
+        World::new().with_disk(Disk {
+            holder: Some(ALLOC),
+            sources: vec![AllocId(7), AllocId(5)],
+            ..Disk::default()
+        })
+    }
+
+    #[test]
+    fn disk_is_taken_over_from_all_before_nearest_first() {
+        let mut world = world();
+        let (alloc, mut asking) = (world.alloc(), Asking::default());
+        let work = InheritDisk {
+            from: vec![AllocId(7), AllocId(5)],
+            tasks: vec!["server".into()],
+        };
+        let asked = world.prerun(&alloc, &MigrateDisk, &mut asking);
+        assert_eq!(asked, Began::asks(work));
+        let words = format!("Migrating the disk of allocation {}", AllocId(7).short());
+        assert_eq!(world.words(&alloc, &MigrateDisk, &asking), words);
+    }
+
+    #[test]
+    fn alloc_that_gets_no_disk_takes_nothing_over() {
+        let of_another = Disk {
+            holder: Some(AllocId(8)),
+            ..world().disk()
+        };
+        for disk in [Disk::default(), Disk::of(Some(ALLOC)), of_another] {
+            let mut world = World::new().with_disk(disk);
+            let alloc = world.alloc();
+            let start = world.prerun(&alloc, &MigrateDisk, &mut Asking::default());
+            assert_eq!(start, Began::Done);
+        }
+    }
+
+    #[test]
+    fn moved_disk_has_no_sources_and_is_not_moved_again() {
+        let mut world = world();
+        let (mut alloc, mut asking) = (world.alloc(), Asking::default());
+        let done = Ok(HookOutput::default());
+        let outcome = world.answered(&mut alloc, &MigrateDisk, &mut asking, done);
+        assert_eq!(outcome, HookOutcome::Over(Ok(())));
+        assert_eq!(world.disk(), Disk::of(Some(ALLOC)));
+        assert_eq!(world.prerun(&alloc, &MigrateDisk, &mut asking), Began::Done);
+    }
+
+    #[test]
+    fn disk_that_cannot_be_moved_fails_the_setup_and_stays_where_it_is() {
+        let mut world = world();
+        let before = world.disk();
+        let (mut alloc, mut asking) = (world.alloc(), Asking::default());
+        let failure = Failure::recoverable("read-only file system");
+        let outcome = world.answered(&mut alloc, &MigrateDisk, &mut asking, Err(failure.clone()));
+        assert_eq!(outcome, HookOutcome::Over(Err(failure)));
+        assert_eq!(world.disk(), before, "the replacement tries again");
+    }
+
+    /// It is what counts even when it is reported too late.
+    #[test]
+    fn disk_that_moves_has_a_purpose_of_its_own() {
+        assert_eq!(MigrateDisk.purpose(), Purpose::MoveDisk);
+    }
+}

@@ -36,8 +36,9 @@ pub const PRERUN: &[&dyn AllocHook] = &[
     &disk_quota::DiskQuota,
 ];
 
-/// What happens when the allocation is garbage-collected, in order. It also works for one that never ran.
-pub const DESTROY: &[&dyn AllocHook] = &[&alloc_dir::AllocDir];
+/// What happens when the allocation is garbage-collected, in order. It also works for one that never ran. One that
+/// fails keeps none of the others from its turn.
+pub const DESTROY: &[&dyn AllocHook] = &[&network::NetworkHook, &alloc_dir::AllocDir];
 
 /// Where those are who hold what a hook awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,9 @@
 //! What is made bears the allocation's id, and what it is made of (the address behind the bridge, the ports)
 //! stands in its record before; so after a crash it is found or made again, with the same address. After a restart
 //! of the agent the hook runs again, also for tasks that run, and what is there stays as it is. What ends it is in
-//! `alloc/runner/network.rs`.
+//! `alloc/runner/network.rs`: it goes when nothing of the allocation is alive, so that others get what it holds. When
+//! the allocation is garbage-collected, that is awaited; one that resists keeps nothing else of it from going, and its
+//! record stays until the network is gone.
 
 use std::sync::Arc;
 
@@ -44,7 +46,15 @@ impl AllocHook for NetworkHook {
         HookOutcome::Over(made)
     }
 
+    fn destroy(&self, alloc: &AllocRunner, _: &mut Cx<'_>) -> HookStart {
+        alloc.network_is_gone()
+    }
+
     fn words(&self, _: &AllocRunner, _: &Asking, _: Option<&Disk>) -> Option<String> {
         Some("Making its network".to_owned())
     }
 }
+
+#[cfg(test)]
+#[path = "network_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Inputs of an allocation: reports of drivers and hooks, and requests about all its tasks.
 
-use super::{AllocRunner, Phase};
+use super::{AllocRunner, Phase, destroying};
 use crate::alloc::coordinator::Coordinator;
 use crate::alloc::hooks::migrate_disk;
 use crate::cx::Cx;
@@ -78,7 +78,7 @@ impl AllocRunner {
                 let setup = setup.clone();
                 self.set_up(cx, setup, op, result)
             }
-            Phase::Destroying(pipeline) => pipeline.answer(op, result.map(|_| ())),
+            Phase::Destroying(pipeline) => destroying::answered(pipeline, op, result),
             Phase::Tasks(_) | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
         };
         if !awaited {

@@ -92,7 +92,8 @@ impl AllocRunner {
             }
             Phase::Finished => {
                 self.advance_network(cx);
-                let clean = self.record.destroying && !self.has_remains();
+                let alive = self.tasks.iter().any(TaskRunner::has_remains);
+                let clean = self.record.destroying && !alive;
                 let begin = clean && cx.shared.destroys.has_permit(&self.record);
                 if begin {
                     self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
@@ -101,9 +102,14 @@ impl AllocRunner {
             }
             Phase::Destroying(pipeline) => {
                 let pipeline = pipeline.clone();
+                self.advance_network(cx);
                 self.advance_destroy(cx, pipeline)
             }
-            Phase::DestroyPause(_) | Phase::Destroyed => false,
+            Phase::DestroyPause(_) => {
+                self.advance_network(cx);
+                false
+            }
+            Phase::Destroyed => false,
         }
     }
 }

@@ -107,6 +107,12 @@ pub struct AllocRunner {
     /// Where the removal of its network stands.
     #[serde(default)]
     network_removal: NetworkRemoval,
+    /// Why its network could not be removed the last time.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    network_error: String,
+    /// What could not be garbage-collected the last time, and why: for each hook that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    destroy_errors: Vec<String>,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -190,6 +196,8 @@ impl AllocRunner {
             max_run_deadline,
             granted: false,
             network_removal: NetworkRemoval::Idle,
+            network_error: String::new(),
+            destroy_errors: Vec::new(),
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {

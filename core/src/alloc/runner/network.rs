@@ -9,6 +9,7 @@ use super::{AllocRunner, Phase};
 use crate::config::Config;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
+use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::interpolate::{Names, interpolate};
 use crate::model::network::{Dns, Network, NetworkMode, PluginNetwork, is_arg};
@@ -108,7 +109,10 @@ impl AllocRunner {
 
     /// Whether it has a network that nothing can use any more.
     pub fn may_remove_network(&self) -> bool {
-        let ended = matches!(self.phase, Phase::Finished);
+        let ended = match self.phase {
+            Phase::Finished | Phase::Destroying(_) | Phase::DestroyPause(_) => true,
+            Phase::Prerun(_) | Phase::Tasks(_) | Phase::Destroyed => false,
+        };
         let alive = self.tasks.iter().any(TaskRunner::has_remains);
         ended && self.record.finished && !alive && self.record.has_network()
     }
@@ -134,6 +138,17 @@ impl AllocRunner {
         self.network_removal = NetworkRemoval::Working(op);
     }
 
+    /// What became of that, for the hook that awaits it when the allocation is garbage-collected.
+    pub(crate) fn network_is_gone(&self) -> HookStart {
+        match self.network_removal {
+            _ if !self.record.has_network() => HookStart::Done,
+            NetworkRemoval::Idle | NetworkRemoval::Working(_) => HookStart::Waiting,
+            NetworkRemoval::Paused(_) => {
+                HookStart::Failed(Failure::recoverable(self.network_error.clone()))
+            }
+        }
+    }
+
     /// Takes the answer, if it is the one to that.
     pub(super) fn network_removed(
         &mut self,
@@ -147,13 +162,15 @@ impl AllocRunner {
         match result {
             Ok(_) => {
                 self.network_removal = NetworkRemoval::Idle;
+                self.network_error.clear();
                 self.edit(cx, |record| {
                     if let Some(network) = &mut record.network {
                         network.removed = true;
                     }
                 });
             }
-            Err(_) => {
+            Err(failure) => {
+                self.network_error.clone_from(&failure.message);
                 self.network_removal = NetworkRemoval::Paused(cx.now.at + cx.jittered(PAUSE));
             }
         }

@@ -119,3 +119,7 @@ fn work(identity: &identity::Identity, task: &str) -> Result<IdentityWork, Strin
         variable: identity.env.then(|| identity.variable()),
     })
 }
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

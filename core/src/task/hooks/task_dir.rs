@@ -54,3 +54,100 @@ impl TaskHook for TaskDir {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::world_tests::{Began, World};
+    use crate::model::artifact::Artifact;
+    use crate::work::HookWork;
+
+    fn work(made: bool) -> BuildTaskDir {
+        BuildTaskDir {
+            user: String::new(),
+            secrets_mb: 0,
+            made,
+            private: false,
+        }
+    }
+
+    #[test]
+    fn task_dir_belongs_to_user_of_task_with_secrets_of_its_size() {
+        let mut world = World::with(|task| {
+            task.user = "app".to_owned();
+            task.resources.secrets_mb = 3;
+        });
+        let mut task = world.task();
+        let asked = BuildTaskDir {
+            user: "app".to_owned(),
+            secrets_mb: 3,
+            ..work(false)
+        };
+        assert_eq!(world.begin(&mut task, &TaskDir), Began::asks(asked));
+    }
+
+    #[test]
+    fn task_dir_of_container_is_private_and_nobodys_in_particular() {
+        let mut world = World::with(|task| {
+            task.driver = "docker".to_owned();
+            task.user = "app".to_owned();
+        });
+        let mut task = world.task();
+        let asked = BuildTaskDir {
+            private: true,
+            ..work(false)
+        };
+        assert_eq!(world.begin(&mut task, &TaskDir), Began::asks(asked));
+    }
+
+    #[test]
+    fn task_dir_is_seen_to_before_each_start_and_announced_once() {
+        let mut world = World::new();
+        let mut task = world.task();
+        world.start_well(&mut task);
+        let setups = |task: &TaskRunner| {
+            let events = task.state().events.iter();
+            events
+                .filter(|event| event.kind == EventType::TaskSetup)
+                .count()
+        };
+        assert_eq!(setups(&task), 1);
+        let mut task = world.restarted(&task);
+        assert_eq!(world.begin(&mut task, &TaskDir), Began::asks(work(true)));
+        assert_eq!(setups(&task), 1);
+    }
+
+    #[test]
+    fn task_dir_is_made_once_where_agent_does_not_see_to_it() {
+        let mut world = World::new();
+        world.config.sees_to_task_dirs = false;
+        let mut task = world.task();
+        assert_eq!(world.start_well(&mut task), ["make directory"]);
+        let mut task = world.restarted(&task);
+        assert!(world.start_well(&mut task).is_empty());
+    }
+
+    #[test]
+    fn rebuilt_task_dir_has_everything_prepared_again() {
+        let artifact = Artifact {
+            relative_dest: "local".to_owned(),
+            ..Artifact::default()
+        };
+        let mut world = World::with(|task| task.artifacts = vec![artifact]);
+        let mut task = world.task();
+        assert_eq!(
+            world.start_well(&mut task),
+            ["make directory", "fetch artifacts"]
+        );
+        let mut task = world.restarted(&task);
+        assert_eq!(world.start_well(&mut task), ["make directory"]);
+        let mut task = world.restarted(&task);
+        let rebuilt = HookOutput {
+            rebuilt: true,
+            ..HookOutput::default()
+        };
+        let asked = world.start_with(&mut task, "make directory", &Ok(rebuilt));
+        let asked: Vec<_> = asked.iter().map(HookWork::words).collect();
+        assert_eq!(asked, ["make directory", "fetch artifacts"]);
+    }
+}

@@ -157,3 +157,7 @@ pub(crate) fn check(given: &HookOutput) -> Result<(), String> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

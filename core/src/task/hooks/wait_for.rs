@@ -66,3 +66,71 @@ fn announce(task: &mut TaskRunner, cx: &mut Cx<'_>, names: &[String]) {
     let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
     task.push(cx, event.detail("message", &words));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::world_tests::{Began, World, last_words};
+    use crate::model::task;
+
+    fn world(services: &[&str]) -> World {
+        let named = |service: &&str| task::WaitFor {
+            service: (*service).to_owned(),
+        };
+        World::with(|task| task.wait_for = services.iter().map(named).collect())
+    }
+
+    #[test]
+    fn wait_for_without_services_goes_on() {
+        let mut world = world(&[]);
+        let mut task = world.task();
+        assert_eq!(world.begin(&mut task, &WaitFor), Began::Done);
+        assert!(world.shared.service_waits.is_empty());
+    }
+
+    #[test]
+    fn wait_for_names_its_services_once() {
+        let mut world = world(&["db", "${NOMAD_GROUP_NAME}-cache"]);
+        let mut task = world.task();
+        assert_eq!(world.begin(&mut task, &WaitFor), Began::Waits);
+        let words = "Waiting for healthy services: \"db\", \"web-cache\"";
+        assert_eq!(last_words(&task), words);
+        let key = task.spec().key.clone();
+        assert_eq!(world.shared.service_waits.of(&key), ["db", "web-cache"]);
+        let told = task.state().events.len();
+        assert_eq!(world.begin(&mut task, &WaitFor), Began::Waits);
+        assert_eq!(
+            task.state().events.len(),
+            told,
+            "asked again, it says it again"
+        );
+    }
+
+    #[test]
+    fn wait_for_goes_on_when_granted_and_waits_anew_at_next_start() {
+        let mut world = world(&["db"]);
+        let mut task = world.task();
+        world.begin(&mut task, &WaitFor);
+        let key = task.spec().key.clone();
+        world.shared.service_waits.grant(&key);
+        assert_eq!(world.begin(&mut task, &WaitFor), Began::Done);
+        assert_eq!(world.begin(&mut task, &WaitFor), Began::Waits);
+    }
+
+    #[test]
+    fn wait_for_waits_again_after_agent_restart_and_does_not_repeat_itself() {
+        let mut world = world(&["db"]);
+        let mut task = world.task();
+        assert!(
+            world.start_well(&mut task).is_empty(),
+            "nothing is prepared before"
+        );
+        let told = task.state().events.len();
+        let mut task = world.restarted(&task);
+        assert!(
+            world.start_well(&mut task).is_empty(),
+            "it does not wait any more"
+        );
+        assert_eq!(task.state().events.len(), told);
+    }
+}

@@ -50,8 +50,8 @@ job "api-one" {
 
       # Driver exec: it sees the host's programs, for reading only, and its own files
       # (docs/exec.md).
-      # Not carried over (line 6): Type=notify: nobody hears when the program says that it is ready:
-      # write a check (docs/checks.md).
+      # Not carried over (line 6): Type=notify: nobody receives the program's message that it is
+      # ready: write a check (docs/checks.md).
 
       user = "www-data"
 

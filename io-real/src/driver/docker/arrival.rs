@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn socket_is_seen_that_comes_with_its_directory() {
+    async fn socket_created_with_its_directory_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("run/engine/sock");
         for made in [dir.path().join("run"), dir.path().join("run/engine")] {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn directory_that_goes_is_looked_for_anew() {
+    async fn removed_socket_directory_is_watched_again() {
         let dir = tempfile::tempdir().unwrap();
         let engine = dir.path().join("engine");
         fs::create_dir(&engine).unwrap();

@@ -72,7 +72,7 @@ mod tests {
     use super::super::{fake, wire};
 
     #[tokio::test]
-    async fn answers_that_make_no_sense_cost_what_asked_for_them() {
+    async fn invalid_answers_fail_their_request_alone() {
         let (engine, _dir) = fake::engine(|request| {
             let name = request.rsplit('/').nth(1).unwrap_or_default();
             match name {

@@ -271,8 +271,8 @@ mod tests {
             records.remove_image(&id).unwrap();
             records.add_image(&id, what).unwrap();
             let removed = remove(&engine, &records, &id).await;
-            let told = removed.as_ref().map_err(Trouble::message);
-            assert_eq!(told.copied(), expected);
+            let outcome = removed.as_ref().map_err(Trouble::message);
+            assert_eq!(outcome.copied(), expected);
             assert_eq!(
                 records.brought(&id).unwrap().is_some(),
                 is_left,

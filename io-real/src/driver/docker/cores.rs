@@ -103,7 +103,7 @@ impl World {
             (Some(list), _) => Cores::Own(list),
             (None, Some(shared)) => {
                 if named.is_some() {
-                    self.tell(task, launch, NAMED.to_owned());
+                    self.emit_event(task, launch, NAMED.to_owned());
                 }
                 Cores::Shared(shared)
             }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn container_starts_without_bounds_where_its_cores_cannot_be_seen() {
+    fn container_with_unreadable_cores_starts_unbound() {
         let seen = |seen| shared_or_all(seen, LaunchId(1)).map(Cores::Shared);
         let cores = seen(Err(io::ErrorKind::PermissionDenied.into())).unwrap();
         // It is one of those that are moved.
@@ -247,10 +247,10 @@ mod tests {
 
     /// What an engine with the cores 0 and 1 says of a container that shares others, and the sets that it was asked for.
     async fn made(shares: bool) -> (Result<String, Trouble>, Vec<bool>) {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (engine, _dir) = fake::engine(move |request| {
             let has_set = request.contains("\"CpusetCpus\":\"2-3\"");
-            tell.send(has_set).unwrap();
+            sender.send(has_set).unwrap();
             match has_set {
                 true => {
                     let why = "Requested CPUs are not available - requested 2-3, available: 0-1";
@@ -269,7 +269,7 @@ mod tests {
             ..ContainerCreateBody::default()
         };
         let made = create(&engine, "one", body, shares).await;
-        (made, told.try_iter().collect())
+        (made, receiver.try_iter().collect())
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use bollard::auth::DockerCredentials;
 use drover_core::driver::config::RegistryAuth;
 use serde_json::Value;
 
-use super::helper::{self, Unheard};
+use super::helper::{self, HelperError};
 
 /// The largest file that is read.
 const MOST: u64 = 1 << 20;
@@ -48,32 +48,32 @@ pub(super) fn of_agent(
     image: &str,
 ) -> Result<Option<DockerCredentials>, String> {
     let registry = registry(image);
-    let mut unheard = None;
+    let mut failure = None;
     for source in sources {
-        let said = match source {
+        let looked_up = match source {
             CredentialSource::File(path) => in_file(path, registry)?,
             CredentialSource::Helper(name) => helper::ask(name, registry)?.into(),
         };
-        match said {
-            Said::Known(found) => return Ok(Some(found)),
-            Said::Nothing => {}
-            Said::Unheard(why) => unheard = unheard.or(Some(why)),
+        match looked_up {
+            Lookup::Known(found) => return Ok(Some(found)),
+            Lookup::Nothing => {}
+            Lookup::Failed(why) => failure = failure.or(Some(why)),
         }
     }
-    unheard.map_or(Ok(None), Err)
+    failure.map_or(Ok(None), Err)
 }
 
-/// What a source says of a registry.
-enum Said {
+/// What a source knows of a registry.
+enum Lookup {
     Known(DockerCredentials),
     Nothing,
     /// Whom it asks fails: that matters if no other source knows more.
-    Unheard(String),
+    Failed(String),
 }
 
-impl From<Option<DockerCredentials>> for Said {
-    fn from(found: Option<DockerCredentials>) -> Said {
-        found.map_or(Said::Nothing, Said::Known)
+impl From<Option<DockerCredentials>> for Lookup {
+    fn from(found: Option<DockerCredentials>) -> Lookup {
+        found.map_or(Lookup::Nothing, Lookup::Known)
     }
 }
 
@@ -85,7 +85,7 @@ fn registry(image: &str) -> &str {
     }
 }
 
-fn in_file(path: &Path, registry: &str) -> Result<Said, String> {
+fn in_file(path: &Path, registry: &str) -> Result<Lookup, String> {
     let at = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut text = Vec::new();
     let file = fs::File::open(path).map_err(|error| at(&error))?;
@@ -100,26 +100,26 @@ fn in_file(path: &Path, registry: &str) -> Result<Said, String> {
     let same = |name: &str| name == registry || host_of(name) == host_of(registry);
     for (_, auth) in known.into_iter().flatten().filter(|(name, _)| same(name)) {
         if let Some(found) = of_entry(auth, registry).map_err(|why| at(&why))? {
-            return Ok(Said::Known(found));
+            return Ok(Lookup::Known(found));
         }
     }
     let store = helper_of(config.get("credsStore"));
-    Ok(store.map_or(Said::Nothing, |name| of_store(name, registry)))
+    Ok(store.map_or(Lookup::Nothing, |name| of_store(name, registry)))
 }
 
 /// What the helper for all registries says. Files of other machines name some that are not here.
-fn of_store(name: &str, registry: &str) -> Said {
+fn of_store(name: &str, registry: &str) -> Lookup {
     match helper::ask(name, registry) {
         Ok(found) => found.into(),
-        Err(Unheard::Missing(why)) => {
+        Err(HelperError::Missing(why)) => {
             tracing::warn!(
                 why,
                 registry,
                 "no password is known: credsStore is not there"
             );
-            Said::Nothing
+            Lookup::Nothing
         }
-        Err(Unheard::Failed(why)) => Said::Unheard(why),
+        Err(HelperError::Failed(why)) => Lookup::Failed(why),
     }
 }
 

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_becomes_part_of_a_name_is_a_digest() {
+    fn only_valid_digest_becomes_part_of_a_name() {
         let digest = format!("sha256:{}", "0f".repeat(32));
         assert!(is_digest(&digest));
         for other in [

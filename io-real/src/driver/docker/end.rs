@@ -78,18 +78,18 @@ impl World {
         }
     }
 
-    /// Looks at all that should run, and removes what is nobody's: the engine is there again.
-    pub(super) fn look_at_all(self: Arc<Self>) {
+    /// Inspects all that should run, and removes what is nobody's: the engine is there again.
+    pub(super) fn inspect_all_launches(self: Arc<Self>) {
         for launch in self.containers.launches() {
             let world = self.clone();
-            tokio::spawn(async move { world.look_at(launch).await });
+            tokio::spawn(async move { world.inspect_launch(launch).await });
         }
         tokio::spawn(self.clone().sweep());
         tokio::spawn(async move { self.move_to_shared_cores().await });
     }
 
-    /// Looks whether a container still runs, and tells its end if not.
-    pub(super) async fn look_at(&self, launch: LaunchId) {
+    /// Checks whether a container still runs, and reports its exit if not.
+    pub(super) async fn inspect_launch(&self, launch: LaunchId) {
         let Some(known) = self.containers.get(launch) else {
             return;
         };
@@ -102,11 +102,13 @@ impl World {
                 self.report_end(launch, &known.task, result);
             }
             // The next engine is asked again.
-            Err(trouble) => tracing::debug!(%launch, %trouble, "a container was not looked at"),
+            Err(trouble) => {
+                tracing::debug!(%launch, %trouble, "a container could not be inspected")
+            }
         }
     }
 
-    /// Tells how a container ended, once.
+    /// Reports how a container ended, once.
     pub(super) async fn ended(&self, launch: LaunchId) {
         let Some(known) = self
             .containers
@@ -147,7 +149,7 @@ impl World {
         launch: LaunchId,
     ) -> Result<Option<ExitResult>, Failure> {
         let end = self.held.take(launch);
-        let tells = end.is_some();
+        let has_exit = end.is_some();
         let destroyed = self.destroy_container(launch).await;
         match &destroyed {
             Ok(_) => {
@@ -163,7 +165,7 @@ impl World {
                 }
             }
         }
-        destroyed.map(|result| result.filter(|_| tells))
+        destroyed.map(|result| result.filter(|_| has_exit))
     }
 
     async fn destroy_container(&self, launch: LaunchId) -> Result<Option<ExitResult>, Failure> {

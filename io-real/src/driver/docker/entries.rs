@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_output_is_refused() {
+    fn invalid_log_entry_is_refused() {
         let mut take = |_| {};
         assert!(Decoder::new(false).feed(&frame(7, "x"), &mut take).is_err());
         assert!(

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn end_is_told_with_code_signal_and_memory() {
+    fn exit_is_reported_with_code_signal_and_memory() {
         let of = |code, oom| {
             let found = ContainerInspectResponse {
                 state: Some(ContainerState {
@@ -120,16 +120,16 @@ mod tests {
             }),
             ..ContainerInspectResponse::default()
         };
-        let told = |oom| result(&found, Some(&known), oom).message;
+        let message_of = |oom| result(&found, Some(&known), oom).message;
         let of = |most| Some(Oom { most });
         assert_eq!(
-            told(of(Some(20 * MIB - 1))).as_deref(),
+            message_of(of(Some(20 * MIB - 1))).as_deref(),
             Some("out of memory: the limit is 20 MiB, 20 MiB were used at most")
         );
         assert_eq!(
-            told(of(None)).as_deref(),
+            message_of(of(None)).as_deref(),
             Some("out of memory: the limit is 20 MiB")
         );
-        assert_eq!(told(None), None);
+        assert_eq!(message_of(None), None);
     }
 }

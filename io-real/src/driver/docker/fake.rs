@@ -40,14 +40,14 @@ fn serve(stream: UnixStream, answers: &Answers) {
     let Some(Ok(request)) = lines.next() else {
         return;
     };
-    let mut said = 0;
+    let mut content_length = 0;
     for header in lines.map_while(Result::ok).take_while(|it| !it.is_empty()) {
         let (name, value) = header.split_once(':').unwrap();
         if name.eq_ignore_ascii_case("content-length") {
-            said = value.trim().parse().unwrap();
+            content_length = value.trim().parse().unwrap();
         }
     }
-    let mut body = vec![0; said];
+    let mut body = vec![0; content_length];
     from.read_exact(&mut body).unwrap();
     let request = request.trim_end_matches(" HTTP/1.1");
     let (status, body) = match request.rsplit('/').next() {

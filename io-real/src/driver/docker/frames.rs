@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_told_apart_however_they_arrive() {
+    fn fragmented_frames_keep_their_streams() {
         let bytes = b"\x01\0\0\0\0\0\0\x03one\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\x03two";
         for at_a_time in 1..bytes.len() {
             let (mut frames, mut out, mut err) = (Frames::default(), Vec::new(), Vec::new());

@@ -18,7 +18,7 @@ impl World {
         let known = known.ok_or_else(|| Failure::fatal("task not running"))?;
         let inspected = self.engine()?.inspect(&known.id).await;
         let inspected =
-            inspected.map_err(|trouble| trouble.failure("cannot look at its health"))?;
+            inspected.map_err(|trouble| trouble.failure("cannot inspect its health"))?;
         let health = inspected.state.and_then(|state| state.health);
         let code = match health.as_ref().and_then(|health| health.status) {
             Some(HealthStatusEnum::HEALTHY) => Health::HEALTHY,

@@ -32,17 +32,17 @@ const NOT_FOUND: &str = "credentials not found";
 
 /// Why a helper says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unheard {
+pub(super) enum HelperError {
     /// Its program is not there.
     Missing(String),
     /// It cannot be run, takes too long, or fails.
     Failed(String),
 }
 
-impl From<Unheard> for String {
-    fn from(unheard: Unheard) -> String {
-        match unheard {
-            Unheard::Missing(why) | Unheard::Failed(why) => why,
+impl From<HelperError> for String {
+    fn from(failure: HelperError) -> String {
+        match failure {
+            HelperError::Missing(why) | HelperError::Failed(why) => why,
         }
     }
 }
@@ -51,42 +51,43 @@ impl From<Unheard> for String {
 ///
 /// # Errors
 /// It is not there, cannot be run, takes too long, or fails.
-pub(super) fn ask(name: &str, registry: &str) -> Result<Option<DockerCredentials>, Unheard> {
+pub(super) fn ask(name: &str, registry: &str) -> Result<Option<DockerCredentials>, HelperError> {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(plain) {
         let why = format!("{name:?} is no name of a credential helper");
-        return Err(Unheard::Failed(why));
+        return Err(HelperError::Failed(why));
     }
     let odd = |it: char| it.is_whitespace() || it.is_control();
     if registry.len() > MAX_NAME || registry.contains(odd) {
         return Ok(None);
     }
-    said(&format!("docker-credential-{name}"), registry)
+    run_helper(&format!("docker-credential-{name}"), registry)
 }
 
 /// What a program says of a registry.
-fn said(program: &str, registry: &str) -> Result<Option<DockerCredentials>, Unheard> {
+fn run_helper(program: &str, registry: &str) -> Result<Option<DockerCredentials>, HelperError> {
     let answered = answer(program, registry, Instant::now() + TIME);
     let (status, text) = answered.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Unheard::Missing(format!("{program}: {error}")),
+        io::ErrorKind::NotFound => HelperError::Missing(format!("{program}: {error}")),
         io::ErrorKind::TimedOut => {
             let seconds = TIME.as_secs();
-            Unheard::Failed(format!("{program}: it did not end within {seconds} s"))
+            HelperError::Failed(format!("{program}: it did not end within {seconds} s"))
         }
-        _ => Unheard::Failed(format!("{program}: {error}")),
+        _ => HelperError::Failed(format!("{program}: {error}")),
     })?;
     if !status.success() {
         let text = String::from_utf8_lossy(&text);
         return match text.contains(NOT_FOUND) {
             true => Ok(None),
-            false => Err(Unheard::Failed(format!(
+            false => Err(HelperError::Failed(format!(
                 "{program}: {status}: {}",
                 words(&text)
             ))),
         };
     }
     let answer = serde_json::from_slice(&text);
-    let answer: Value = answer.map_err(|error| Unheard::Failed(format!("{program}: {error}")))?;
+    let answer: Value =
+        answer.map_err(|error| HelperError::Failed(format!("{program}: {error}")))?;
     Ok(credentials(&answer, registry))
 }
 
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn helper_is_told_the_registry() {
+    fn helper_gets_the_registry() {
         let (_dir, path) = program("echo \"$1 $(cat)\"; exit 3");
         let soon = Instant::now() + TIME;
         let (status, text) = answer(path.to_str().unwrap(), "reg.example", soon).unwrap();
@@ -206,7 +207,7 @@ mod tests {
     fn helper_that_fails_is_an_error_unless_it_knows_nothing() {
         let of = |script: &str| {
             let (_dir, path) = program(script);
-            said(path.to_str().unwrap(), "reg")
+            run_helper(path.to_str().unwrap(), "reg")
         };
         let none = of("echo credentials not found in native keychain; exit 1");
         assert_eq!(none, Ok(None));
@@ -215,8 +216,11 @@ mod tests {
             .into();
         assert!(why.contains("the keychain is locked"), "{why}");
         assert!(of("echo no JSON").is_err());
-        let missing = said("/there/is/none", "reg");
-        assert!(matches!(missing, Err(Unheard::Missing(_))), "{missing:?}");
+        let missing = run_helper("/there/is/none", "reg");
+        assert!(
+            matches!(missing, Err(HelperError::Missing(_))),
+            "{missing:?}"
+        );
     }
 
     #[test]

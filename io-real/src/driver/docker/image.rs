@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use super::brought::{self, Removal};
 use super::engine::Engine;
+use super::free_space::FreeSpace;
 use super::load::{self, Loads, Present};
 use super::pull::Pulls;
 use super::records::Records;
-use super::room::Room;
 use super::settings::Credentials;
 use super::taken::Taken;
 use super::trouble::Trouble;
@@ -88,13 +88,13 @@ impl Found {
 }
 
 impl Images {
-    /// Sees to it that an image is there. `tell` hears what people may want to know.
+    /// Sees to it that an image is there. `report_progress` gets what people may want to know.
     pub(super) async fn fetch(
         &self,
         engine: &Engine,
         records: &Records,
         need: Need<'_>,
-        tell: impl Fn(String),
+        report_progress: impl Fn(String),
     ) -> Result<Found, Failure> {
         let what = format!("image {:?}", need.reference);
         let (force, reference) = (need.force, need.reference);
@@ -115,13 +115,13 @@ impl Images {
         let sources = (&self.loads, &self.uses);
         let fetched = match self
             .pulls
-            .fetch(engine, records, sources, need, &tell)
+            .fetch(engine, records, sources, need, &report_progress)
             .await
         {
             Ok(fetched) => fetched,
             // It was made here, or its registry is away.
             Err(trouble) if let Some(found) = usable => {
-                tell(format!(
+                report_progress(format!(
                     "{what} could not be fetched ({trouble}); the one that is there is used"
                 ));
                 return Ok(found);
@@ -158,7 +158,7 @@ impl Images {
         let _shared = self.collecting.read().await;
         match Taken::of(engine, image).await {
             Ok(taken) => {
-                Room::of(engine, most).admit_size(taken.size)?;
+                FreeSpace::of(engine, most).admit_size(taken.size)?;
                 self.uses.used(image, launch);
                 Ok(Some(taken))
             }
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn word_of_an_archive_is_nothing_for_others() {
+    async fn archive_tag_is_ignored_by_other_tasks() {
         let is_away = Arc::new(AtomicBool::new(true));
         let away = is_away.clone();
         let (engine, _dir) = fake::engine(move |request| {
@@ -342,8 +342,8 @@ mod tests {
         };
         for reference in ["postgres:16", "docker.io/library/postgres:16"] {
             let why = fetch(reference).await.err().unwrap().message;
-            let told = why.contains("the registry is away") && why.contains("an archive");
-            assert!(told, "{why}");
+            let reported = why.contains("the registry is away") && why.contains("an archive");
+            assert!(reported, "{why}");
         }
         let found = fetch("evil:1").await;
         let found = found.map(|found| found.id);

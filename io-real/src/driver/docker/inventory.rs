@@ -34,7 +34,7 @@ use super::{create, join};
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// And to who removes the records.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a container has to end by itself, in seconds, and what the engine may take beside that.
 const GRACE: i32 = 10;
@@ -179,7 +179,7 @@ impl Inventory {
             ..DockerSettings::default()
         };
         Inventory {
-            limit: PATIENCE,
+            limit: ENGINE_TIMEOUT,
             ..Inventory::new(&settings, &records, None)
         }
     }
@@ -211,15 +211,17 @@ impl Inventory {
             images: Vec::new(),
             silent: too_many.into_iter().map(|it| (it, why())).collect(),
         };
-        for (engine, said) in engines.into_iter().zip(asked) {
-            match said {
-                Ok(said) => {
+        for (engine, listing) in engines.into_iter().zip(asked) {
+            match listing {
+                Ok(listing) => {
                     let ourselves = Ourselves {
                         launches: &known,
                         brought: &brought,
                     };
-                    found.images.extend(self.images(&engine, &said, &ourselves));
-                    let all = said.containers.into_iter();
+                    found
+                        .images
+                        .extend(self.images(&engine, &listing, &ourselves));
+                    let all = listing.containers.into_iter();
                     let ours = all.filter_map(|it| read(it, &engine, &known));
                     found.containers.extend(ours.filter(|it| !self.is_kept(it)));
                 }
@@ -258,10 +260,15 @@ impl Inventory {
     }
 
     /// The images of an engine that are ours, and nobody else's.
-    fn images(&self, engine: &Path, said: &Said, known: &Ourselves<'_>) -> Vec<FoundImage> {
+    fn images(
+        &self,
+        engine: &Path,
+        listing: &EngineListing,
+        known: &Ourselves<'_>,
+    ) -> Vec<FoundImage> {
         let mut found = Vec::new();
         for (id, brought) in known.brought {
-            let image = said.images.iter().find(|image| image.id == *id);
+            let image = listing.images.iter().find(|image| image.id == *id);
             let Some(image) = image.filter(|_| self.engine_of(&brought.engine) == engine) else {
                 continue;
             };
@@ -272,7 +279,10 @@ impl Inventory {
                 Share::Names(names) => (names, false),
                 Share::Nothing => continue,
             };
-            let of_it = said.containers.iter().filter(|it| brought::is_of(it, id));
+            let of_it = listing
+                .containers
+                .iter()
+                .filter(|it| brought::is_of(it, id));
             let of_it: Vec<Option<FoundContainer>> = of_it
                 .map(|it| read(it.clone(), engine, known.launches))
                 .collect();
@@ -354,10 +364,10 @@ impl Inventory {
             all.any(|(_, it)| self.engine_of(&it.engine) == *engine)
         };
         let silent = silent.into_iter().filter(|(engine, _)| is_missed(engine));
-        let told = |(engine, why): (PathBuf, String)| {
+        let warning = |(engine, why): (PathBuf, String)| {
             format!("unix://{}: {}", engine.display(), why.trim())
         };
-        Ok(silent.map(told).collect())
+        Ok(silent.map(warning).collect())
     }
 
     /// The launches that have a container still, or that may have one of an engine that cannot be asked now, with
@@ -447,8 +457,8 @@ fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
     Ok(runtime.enable_all().build()?.block_on(work))
 }
 
-/// What an engine has.
-struct Said {
+/// The containers and images that an engine lists.
+struct EngineListing {
     containers: Vec<ContainerSummary>,
     images: Vec<ImageSummary>,
 }
@@ -459,7 +469,7 @@ struct Ourselves<'a> {
     brought: &'a [(String, Brought)],
 }
 
-async fn list(socket: &Path, limit: Duration, with_images: bool) -> Result<Said, String> {
+async fn list(socket: &Path, limit: Duration, with_images: bool) -> Result<EngineListing, String> {
     let socket: Arc<Path> = socket.into();
     let listed = timeout(limit, async {
         let engine = Engine::connect(&socket).await?;
@@ -474,7 +484,7 @@ async fn list(socket: &Path, limit: Duration, with_images: bool) -> Result<Said,
         let options = ListContainersOptionsBuilder::new().all(true).build();
         let containers =
             Engine::within(limit, engine.docker().list_containers(Some(options))).await;
-        Ok::<_, Trouble>(Said {
+        Ok::<_, Trouble>(EngineListing {
             containers: containers?,
             images,
         })
@@ -487,14 +497,14 @@ async fn list(socket: &Path, limit: Duration, with_images: bool) -> Result<Said,
 
 /// A container that says that it is ours, by a label or by its name.
 fn read(
-    said: ContainerSummary,
+    listing: ContainerSummary,
     engine: &Path,
     known: &BTreeMap<LaunchId, Ours>,
 ) -> Option<FoundContainer> {
-    let labels = said.labels.unwrap_or_default();
-    let names = said.names.unwrap_or_default();
+    let labels = listing.labels.unwrap_or_default();
+    let names = listing.names.unwrap_or_default();
     let name = names.first()?.trim_start_matches('/').to_owned();
-    let id = said.id?;
+    let id = listing.id?;
     let launches = launches_of(Some(&labels), &name);
     let claimed = Claimed {
         id: &id,
@@ -506,11 +516,11 @@ fn read(
     let proved = launches.into_iter().flatten().find(is_of);
     let launch = proved.or_else(|| launches.into_iter().flatten().next())?;
     Some(FoundContainer {
-        image: said.image.unwrap_or_default(),
+        image: listing.image.unwrap_or_default(),
         launch,
         mark: labels.get(create::AGENT_LABEL).cloned(),
         is_proved: proved.is_some(),
-        runs: said.state == Some(ContainerSummaryStateEnum::RUNNING),
+        runs: listing.state == Some(ContainerSummaryStateEnum::RUNNING),
         id,
         engine: engine.to_owned(),
         name,

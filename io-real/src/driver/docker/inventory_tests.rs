@@ -1,4 +1,4 @@
-//! What is taken for a container of ours, of engines that tell the truth and of others.
+//! What is taken for a container of ours, by engines that answer correctly and by others.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -39,12 +39,12 @@ async fn found(listed: Value) -> Found {
     let (records, _dir) = records();
     let (_engine, place) = fake::engine(move |_| (200, listed.to_string())).await;
     let inventory = inventory(place.path().join("sock"), &records);
-    let looked = tokio::task::spawn_blocking(move || inventory.find());
-    looked.await.unwrap().unwrap()
+    let search = tokio::task::spawn_blocking(move || inventory.find());
+    search.await.unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn container_is_ours_by_word_of_record_alone() {
+async fn container_is_ours_only_with_a_record() {
     let name = format!("web-{}-{LAUNCH}", AllocId(1));
     let (records, _dir) = records();
     let ours = records.begin(LAUNCH, name.clone(), Shown::default(), Path::new(""));
@@ -86,8 +86,8 @@ async fn container_is_ours_by_word_of_record_alone() {
     let (_engine, place) = fake::engine(move |_| (200, listed.to_string())).await;
     let inventory = inventory(place.path().join("sock"), &records);
     let looking = inventory.clone();
-    let looked = tokio::task::spawn_blocking(move || looking.find());
-    let found = looked.await.unwrap().unwrap().containers;
+    let search = tokio::task::spawn_blocking(move || looking.find());
+    let found = search.await.unwrap().unwrap().containers;
     let of = |is_proved| {
         let those = found.iter().filter(move |it| it.is_proved == is_proved);
         those.map(|it| it.id.as_str()).collect::<Vec<_>>()
@@ -107,7 +107,7 @@ async fn container_is_ours_by_word_of_record_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn engine_that_answers_nonsense_is_told_of() {
+async fn engine_with_invalid_answer_is_reported() {
     for (listed, says) in [
         (json!({ "not": "a list" }), "invalid type"),
         (json!([{ "Id": 7 }]), "invalid type"),
@@ -131,8 +131,8 @@ async fn engine_that_hangs_or_is_away_holds_nothing_up() {
     let socket = dir.path().join("sock");
     // Nobody misses one that was never there.
     let looking = inventory(socket.clone(), &records);
-    let look = move || looking.find().unwrap();
-    let found = tokio::task::spawn_blocking(look).await.unwrap();
+    let find_all = move || looking.find().unwrap();
+    let found = tokio::task::spawn_blocking(find_all).await.unwrap();
     assert!(found.silent.is_empty(), "{found:?}");
     let own = dir.path().join("own");
     records
@@ -177,10 +177,10 @@ async fn container_whose_id_is_remembered_is_ours_by_any_name() {
 async fn missed(records: &Records, listed: Value) -> [BTreeMap<LaunchId, String>; 2] {
     let (_engine, place) = fake::engine(move |_| (200, listed.to_string())).await;
     let inventory = inventory(place.path().join("sock"), records);
-    let looked = tokio::task::spawn_blocking(move || {
+    let search = tokio::task::spawn_blocking(move || {
         [inventory.out_of_reach().unwrap(), inventory.left().unwrap()]
     });
-    looked.await.unwrap()
+    search.await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +199,7 @@ async fn record_that_names_no_engine_is_out_of_reach_unless_its_container_is_fou
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn engines_that_are_too_many_are_told_of() {
+async fn too_many_engines_are_reported() {
     let (records, dir) = records();
     let socket = |number: u128| dir.path().join(format!("engine-{number}"));
     let many = u128::try_from(MOST).unwrap() + 2;

@@ -69,7 +69,7 @@ impl Link {
     pub(super) fn info(&self) -> DriverInfo {
         match self {
             Link::Up(engine) => engine.about().info(),
-            Link::New => unusable(false, "the engine was not looked for yet".to_owned()),
+            Link::New => unusable(false, "the engine was not asked yet".to_owned()),
             Link::Down(why, was) => {
                 unusable(was.is_some(), format!("Failed to connect to docker: {why}"))
             }
@@ -176,9 +176,9 @@ async fn events(world: &Weak<World>, engine: &Engine, since: i64) -> String {
             Line::TooLong => None,
         };
         match event {
-            Some(event) => world.hear(event),
+            Some(event) => world.on_event(event),
             // It may have been the end of any of them.
-            None => world.look_at_all(),
+            None => world.inspect_all_launches(),
         }
     }
 }
@@ -188,7 +188,7 @@ fn seconds() -> i64 {
 }
 
 impl World {
-    fn hear(self: &Arc<Self>, event: EventMessage) {
+    fn on_event(self: &Arc<Self>, event: EventMessage) {
         let id = event.actor.and_then(|actor| actor.id);
         match (id, event.action.as_deref()) {
             (Some(id), Some("oom")) => self.containers.note_oom(&id),
@@ -211,7 +211,7 @@ impl World {
         self.link.send_replace(Link::Up(engine));
         self.report();
         // What ended meanwhile, and what is nobody's.
-        self.clone().look_at_all();
+        self.clone().inspect_all_launches();
     }
 
     /// Whether an engine that does not answer did so before, or somebody waits for it.

@@ -163,7 +163,7 @@ impl Loads {
         let turn = turn.map_err(late).map_err(failed)?;
         // Dropped when nobody waits any more. Tags are put back all the same.
         let (_wanted, is_wanted) = watch::channel(());
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (loads, engine, records) = (self.clone(), engine.clone(), records.clone());
         let (reference, uses) = (reference.to_owned(), uses.clone());
         tokio::spawn(async move {
@@ -173,11 +173,11 @@ impl Loads {
             let loaded = loads.bring(&engine, &records, &reference, source).await;
             drop(turn);
             // Nobody may wait any more.
-            let _ = tell.send(loaded);
+            let _ = sender.send(loaded);
         });
         let lost = |_| Failure::recoverable("load: the answer was lost inside the agent");
-        match timeout_at(until, told).await.map_err(late) {
-            Ok(told) => told.map_err(lost)?,
+        match timeout_at(until, receiver).await.map_err(late) {
+            Ok(received) => received.map_err(lost)?,
             Err(trouble) => Err(failed(trouble)),
         }
     }
@@ -384,8 +384,8 @@ async fn feed_all(
         if let Some(error) = answer.error_detail {
             return Err(Trouble::Refused(error.message.unwrap_or_default()));
         }
-        let said = answer.stream.unwrap_or_default();
-        let tags = said.lines().filter_map(|line| line.strip_prefix(LOADED));
+        let status = answer.stream.unwrap_or_default();
+        let tags = status.lines().filter_map(|line| line.strip_prefix(LOADED));
         named.extend(tags.map(|tag| tag.trim().to_owned()));
     }
 }

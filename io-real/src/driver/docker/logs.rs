@@ -1,7 +1,7 @@
 //! The output of containers, without a process for each: the engine keeps it in files of its own, which it rotates,
 //! and the agent reads it from there into the task's log files, with a cursor that outlives the agent.
 //!
-//! While the agent is away the engine's files are the buffer. What they lost meanwhile is a gap, which is told: the
+//! While the agent is away the engine's files are the buffer. What they lost meanwhile is a gap, which is reported: the
 //! first entry that is there is later than the one that was read last, which is gone. Where none was read before, the
 //! engine's files say it: all that it keeps are there.
 
@@ -112,7 +112,7 @@ impl World {
                 return;
             };
             if std::mem::replace(&mut output.is_old, true) && output.cursor.time.is_empty() {
-                self.look_for_unread(&engine, &output).await;
+                self.find_unread(&engine, &output).await;
             }
             match self.read(&engine, &mut output).await {
                 Ok(()) => {}
@@ -121,7 +121,7 @@ impl World {
                 Err(Trouble::Unknown(_)) => break,
                 Err(trouble) => {
                     let words = format!("Output is not collected: {trouble}");
-                    self.tell(&output.task, output.launch, words);
+                    self.emit_event(&output.task, output.launch, words);
                     break;
                 }
             }
@@ -135,7 +135,7 @@ impl World {
     }
 
     /// Tells what may be missing of output of which nothing was read: there is no entry that would be gone.
-    async fn look_for_unread(&self, engine: &Engine, output: &Output) {
+    async fn find_unread(&self, engine: &Engine, output: &Output) {
         let Ok(found) = engine.inspect(&output.container).await else {
             return;
         };
@@ -143,15 +143,15 @@ impl World {
         let is_there = self.blocking(move || Ok(oldest.exists())).await;
         let begun = found.state.and_then(|it| it.started_at);
         if let (Ok(true), Some(begun)) = (is_there, begun) {
-            self.tell_gap(output, &begun);
+            self.report_gap(output, &begun);
         }
     }
 
-    fn tell_gap(&self, output: &Output, since: &str) {
+    fn report_gap(&self, output: &Output, since: &str) {
         let words = format!(
             "Output may be missing since {since}: the engine's log files were rotated before they were read"
         );
-        self.tell(&output.task, output.launch, words);
+        self.emit_event(&output.task, output.launch, words);
     }
 
     /// Reads until the engine ends it.
@@ -181,7 +181,7 @@ impl World {
             };
             decoder.feed(&data, &mut take).map_err(Trouble::Failed)?;
             if let Some(since) = gap {
-                self.tell_gap(output, &since);
+                self.report_gap(output, &since);
             }
             if !entries.is_empty() {
                 self.write(output, entries).await?;

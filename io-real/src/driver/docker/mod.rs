@@ -3,15 +3,15 @@
 //! | dies | what holds |
 //! |------|------------|
 //! | agent | containers go on, and the engine keeps their output; the next agent finds each by its [`records`] |
-//! | engine | a container goes on if the engine is set up for that (`live-restore`); the next engine is asked for each, and ends that nobody saw are told |
+//! | engine | a container goes on if the engine is set up for that (`live-restore`); the next engine is asked for each, and missed exits are reported |
 //! | both | the same, by the next agent |
 //! | machine | a launch of an earlier boot whose end its engine did not see is `Rebooted` |
 //! | agent in the middle of a start | the launch is `Gone`, and its half-made container is found by name and word, and removed |
 //!
 //! A container joins the network of its group by a second container, which is there while it starts ([`join`]).
 //!
-//! One connection hears of all ends ([`link`]), one for each container carries its output ([`logs`]); there is no
-//! process and no thread for either. Nothing is asked again and again.
+//! One connection receives the events of all exits ([`link`]), one for each container carries its output ([`logs`]);
+//! there is no process and no thread for either. Nothing is asked again and again.
 
 mod arrival;
 mod bounded;
@@ -21,6 +21,7 @@ mod cores;
 mod create;
 mod credentials;
 mod cursor;
+mod decoded;
 mod devices;
 mod digest;
 mod end;
@@ -31,6 +32,7 @@ mod exit;
 mod fake;
 mod files;
 mod frames;
+mod free_space;
 mod health;
 mod helper;
 mod image;
@@ -48,8 +50,6 @@ mod proof;
 mod pull;
 mod records;
 mod recover;
-mod room;
-mod said;
 mod sessions;
 mod settings;
 mod sink;
@@ -78,12 +78,12 @@ use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 
 pub use self::credentials::CredentialSource;
+pub use self::decoded::{DecodedLines, DecodedOutput, read_frames, read_lines, read_output};
 pub use self::devices::admit_devices;
 pub use self::engine::socket_path;
 pub use self::inventory::{Fate, Found, FoundContainer, FoundImage, Inventory};
 pub use self::pins::Pins;
 pub use self::records::Records;
-pub use self::said::{SaidLines, SaidOutput, read_frames, read_lines, read_output};
 pub use self::settings::DockerSettings;
 
 use self::containers::Containers;
@@ -340,8 +340,8 @@ impl World {
         self.orphans_mut().iter().copied().collect()
     }
 
-    /// Tells people something of a task.
-    fn tell(&self, task: &TaskKey, launch: LaunchId, message: String) {
+    /// Emits an event of a task.
+    fn emit_event(&self, task: &TaskKey, launch: LaunchId, message: String) {
         let details = BTreeMap::new();
         self.inbox.send(
             task,

@@ -1,6 +1,6 @@
 //! Places where the engine finds what was opened without following links.
 //!
-//! The engine is given paths, follows links on them, and does so after they were looked at. What lies where tasks may
+//! The engine is given paths, follows links on them, and does so after they were checked. What lies where tasks may
 //! put links is therefore mounted, by its handle, onto a place below the agent's own directory, for as long as its
 //! container starts; the container's own mount stays when that one is taken away.
 

@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::engine::{Engine, SOON};
+use super::free_space::FreeSpace;
 use super::image::{Need, in_path};
 use super::load::{Loads, all_images, is_content};
 use super::progress::Progress;
 use super::records::{Brought, Pulling, Records};
-use super::room::Room;
 use super::settings::Credentials;
 use super::trouble::Trouble;
 use super::users::{Hold, Uses};
@@ -78,16 +78,16 @@ struct Work {
 }
 
 impl Pulls {
-    /// Fetches an image, or waits for who does. `tell` hears what people may want to know.
+    /// Fetches an image, or waits for who does. `report_progress` gets what people may want to know.
     pub(super) async fn fetch(
         &self,
         engine: &Engine,
         records: &Records,
         (loads, uses): (&Arc<Loads>, &Arc<Uses>),
         need: Need<'_>,
-        tell: &impl Fn(String),
+        report_progress: &impl Fn(String),
     ) -> Result<Fetched, Trouble> {
-        tell(format!("Downloading image {}", need.reference));
+        report_progress(format!("Downloading image {}", need.reference));
         let deadline = Instant::now() + need.limit;
         let work = Work {
             engine: engine.clone(),
@@ -117,7 +117,7 @@ impl Pulls {
                 }
                 (News::Going(how), _) if Instant::now() >= next => {
                     next = Instant::now() + NEWS;
-                    tell(format!("Downloading image {}: {how}", need.reference));
+                    report_progress(format!("Downloading image {}: {how}", need.reference));
                 }
                 (News::Going(_), _) => {}
             }
@@ -269,15 +269,15 @@ impl Work {
             if let Some(error) = answer.error_detail.as_ref() {
                 return Err(refused(error.message.clone().unwrap_or_default()));
             }
-            let said = answer.status.as_deref();
-            if let Some(said) = said.and_then(|it| it.strip_prefix(DIGEST)) {
-                pulling.digest = Some(said.trim().to_owned());
+            let status_text = answer.status.as_deref();
+            if let Some(digest) = status_text.and_then(|it| it.strip_prefix(DIGEST)) {
+                pulling.digest = Some(digest.trim().to_owned());
                 if let Err(error) = self.records.write_pull(name, pulling) {
                     tracing::warn!(image = self.reference, %error, "cannot remember what is fetched");
                 }
             }
             progress.note(&answer);
-            Room::of(engine, self.most).admit(progress.bytes())?;
+            FreeSpace::of(engine, self.most).admit(progress.bytes())?;
             news.send_replace(News::Going(progress.to_string()));
         }
     }

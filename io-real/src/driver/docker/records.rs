@@ -240,13 +240,13 @@ impl Records {
 
     /// Remembers, before an archive is loaded, which images tags mean: as many as there is room for.
     pub(super) fn note_tags(&self, tags: &BTreeMap<String, String>) -> io::Result<()> {
-        let mut room = MAX_TAGS;
+        let mut remaining = MAX_TAGS;
         let noted: BTreeMap<&String, &String> = tags
             .iter()
             .take_while(|(tag, id)| {
                 let size = tag.len().saturating_add(id.len()).saturating_add(TAG_EXTRA);
-                let fits = size <= room;
-                room = room.saturating_sub(size);
+                let fits = size <= remaining;
+                remaining = remaining.saturating_sub(size);
                 fits
             })
             .collect();

@@ -56,7 +56,7 @@ impl World {
         });
         if runs {
             // It may have ended since it was looked at, before anybody listened for that.
-            self.look_at(launch).await;
+            self.inspect_launch(launch).await;
         }
     }
 
@@ -143,7 +143,7 @@ impl World {
             };
             match self.find(&engine, launch, ours).await {
                 Err(Trouble::Silent(why)) => {
-                    tracing::debug!(%launch, why, "a container is looked for again");
+                    tracing::debug!(%launch, why, "a container is inspected again");
                     sleep(AGAIN).await;
                 }
                 found => return found,

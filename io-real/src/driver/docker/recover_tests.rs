@@ -1,4 +1,4 @@
-//! What is said of launches whose start was interrupted.
+//! What is reported of launches whose start was interrupted.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -138,7 +138,7 @@ async fn launch_whose_container_somebody_removed_may_have_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn launch_whose_container_ended_says_how() {
+async fn launch_with_exited_container_reports_its_exit() {
     let (found, removed) = recovered(Some(ID), Some("exited")).await;
     assert!(
         matches!(&found, Found::Exited(result) if result.code == Some(3)),
@@ -148,15 +148,15 @@ async fn launch_whose_container_ended_says_how() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn launch_whose_end_nobody_saw_because_the_machine_started_anew_is_told_so() {
+async fn exit_lost_at_reboot_is_reported_as_such() {
     let ended = Some("exited");
     let found = recovered_after(Some(ID), ended, 255, true).await;
     assert_eq!(found, (Found::Rebooted, false));
     // It ended before that, or the machine runs on.
     for (code, is_new_boot) in [(3, true), (255, false)] {
         let (found, _) = recovered_after(Some(ID), ended, code, is_new_boot).await;
-        let told =
+        let reported =
             matches!(&found, Found::Exited(result) if result.code == i32::try_from(code).ok());
-        assert!(told, "{code}, {is_new_boot}: {found:?}");
+        assert!(reported, "{code}, {is_new_boot}: {found:?}");
     }
 }

@@ -39,10 +39,10 @@ const MAX_OUTPUT: usize = 4096;
 const END_TIME: Duration = Duration::from_secs(2);
 
 /// The longest pause between two looks whether a program was started that is to end.
-const LOOKS: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long a program whose container ended may still say something.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// A program that was started.
 struct Running {
@@ -130,7 +130,7 @@ impl World {
         let taken = AbortOnDrop(taken);
         let over = async {
             self.held.until_ended(asked.launch).await;
-            sleep(LAST_WORDS).await;
+            sleep(OUTPUT_GRACE).await;
         };
         let is_over = tokio::select! {
             passed = pass_out(from, has_terminal, &output) => match passed {
@@ -234,8 +234,8 @@ async fn pass_in(
     mut to: WriteHalf<TokioIo<Upgraded>>,
     mut input: mpsc::Receiver<SessionInput>,
 ) {
-    while let Some(said) = input.recv().await {
-        let passed = match said {
+    while let Some(piece) = input.recv().await {
+        let passed = match piece {
             SessionInput::Stdin(bytes) => to.write_all(&bytes).await,
             SessionInput::CloseStdin => to.shutdown().await,
             SessionInput::Resize(size) => {
@@ -272,14 +272,14 @@ async fn pass_out(
             return Ok(());
         }
         let bytes = space.get(..read).unwrap_or_default();
-        let mut said = Vec::new();
+        let mut pieces = Vec::new();
         match has_terminal {
-            true => said.push((Output::Stdout, Bytes::copy_from_slice(bytes))),
+            true => pieces.push((Output::Stdout, Bytes::copy_from_slice(bytes))),
             false => frames.feed(bytes, |which, part| {
-                said.push((which, Bytes::copy_from_slice(part)))
+                pieces.push((which, Bytes::copy_from_slice(part)))
             })?,
         }
-        for (which, bytes) in said {
+        for (which, bytes) in pieces {
             // That nobody takes it is seen by who waits for that.
             let _ = to.send(SessionOutput::Data(which, bytes)).await;
         }
@@ -295,8 +295,8 @@ async fn print(stream: &mut TokioIo<Upgraded>) -> String {
     {
         let bytes = space.get(..read).unwrap_or_default();
         let take = |_, part: &[u8]| {
-            let room = MAX_OUTPUT - printed.len();
-            printed.extend_from_slice(part.get(..room).unwrap_or(part));
+            let remaining = MAX_OUTPUT - printed.len();
+            printed.extend_from_slice(part.get(..remaining).unwrap_or(part));
         };
         if frames.feed(bytes, take).is_err() {
             break;
@@ -325,7 +325,7 @@ async fn started(engine: &Engine, id: &str) -> Result<Option<(i32, bool)>, Troub
                 return Ok(None);
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LOOKS);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     };
     let late = |_| Trouble::Silent("it neither starts it nor says that it cannot".to_owned());

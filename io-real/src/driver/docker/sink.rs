@@ -127,12 +127,12 @@ impl Stream {
             .saturating_sub(u64::try_from(again).unwrap_or(u64::MAX));
         let mut rest = bytes.get(again..).unwrap_or_default();
         while !rest.is_empty() {
-            let room = self.most.saturating_sub(self.place.size);
-            if self.file.is_none() || room == 0 {
+            let remaining = self.most.saturating_sub(self.place.size);
+            if self.file.is_none() || remaining == 0 {
                 self.rotate()?;
                 continue;
             }
-            let part = self.part(rest, room);
+            let part = self.part(rest, remaining);
             if part.is_empty() {
                 self.rotate()?;
                 continue;
@@ -148,12 +148,12 @@ impl Stream {
     }
 
     /// As much as has room, with whole lines as far as possible.
-    fn part<'a>(&self, bytes: &'a [u8], room: u64) -> &'a [u8] {
-        let room = usize::try_from(room).unwrap_or(usize::MAX);
-        if bytes.len() <= room {
+    fn part<'a>(&self, bytes: &'a [u8], remaining: u64) -> &'a [u8] {
+        let remaining = usize::try_from(remaining).unwrap_or(usize::MAX);
+        if bytes.len() <= remaining {
             return bytes;
         }
-        let fits = bytes.get(..room).unwrap_or_default();
+        let fits = bytes.get(..remaining).unwrap_or_default();
         match fits.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => fits.get(..=end).unwrap_or_default(),
             // A line that is longer than a file.
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_written_again() {
+    fn output_already_written_is_not_repeated() {
         let dir = tempfile::tempdir().unwrap();
         let mut first = stream(dir.path(), None);
         first.write(b"one\n").unwrap();

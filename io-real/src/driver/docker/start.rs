@@ -22,11 +22,11 @@ use super::cores::{self, Cores};
 use super::create::{self, Making};
 use super::engine::Engine;
 use super::files::{self, Dirs, Mounted};
+use super::free_space::FreeSpace;
 use super::image::{self, Found, Need};
 use super::join::Joined;
 use super::logs::Output;
 use super::records::{Ours, Shown};
-use super::room::Room;
 use super::settings::Credentials;
 use super::starting::Start;
 use super::taken::Taken;
@@ -232,7 +232,7 @@ impl World {
                 .blocking(move || Ok(files::archive(&dirs, &task, &load)))
                 .await??;
             let (loads, uses) = (&self.images.loads, &self.images.uses);
-            let most = Room::of(engine, self.settings.image_max_size).of_archive();
+            let most = FreeSpace::of(engine, self.settings.image_max_size).of_archive();
             let archive = (opened, most);
             let known = (&self.records, uses);
             return loads.load(engine, known, &reference, archive, limit).await;
@@ -245,8 +245,10 @@ impl World {
             silence: self.settings.pull_activity_timeout,
             most: self.settings.image_max_size,
         };
-        let tell = |words| self.tell(task, launch, words);
-        self.images.fetch(engine, &self.records, need, tell).await
+        let emit_event = |words| self.emit_event(task, launch, words);
+        self.images
+            .fetch(engine, &self.records, need, emit_event)
+            .await
     }
 
     pub(super) async fn credentials(

@@ -76,8 +76,11 @@ mod tests {
         let (engine, _place) = fake::engine(|_| (200, found.to_owned())).await;
         let id = format!("sha256:{}", "0f".repeat(32));
         let taken = Taken::of(&engine, &id).await.unwrap();
-        let said = ["drover.launch", "drover.agent", "com.docker.x"];
-        let said = said.map(|label| (label.to_owned(), String::new()));
-        assert_eq!((taken.size, taken.silenced()), (7, HashMap::from(said)));
+        let engine_labels = ["drover.launch", "drover.agent", "com.docker.x"];
+        let engine_labels = engine_labels.map(|label| (label.to_owned(), String::new()));
+        assert_eq!(
+            (taken.size, taken.silenced()),
+            (7, HashMap::from(engine_labels))
+        );
     }
 }

@@ -153,9 +153,10 @@ mod tests {
     fn image_is_free_when_its_last_user_is_gone() {
         let uses = Arc::new(Uses::default());
         let freed: Arc<Mutex<Vec<String>>> = Arc::default();
-        let hear = freed.clone();
+        let received = freed.clone();
         uses.on_freed(move |image| {
-            hear.lock()
+            received
+                .lock()
                 .into_iter()
                 .for_each(|mut all| all.push(image.clone()))
         });

@@ -21,7 +21,7 @@ const PTMX: &str = "dev/pts/ptmx";
 /// The type of a file system for terminals.
 const DEVPTS: &str = "devpts";
 /// How often it is looked for, where something is just being renamed or mounted.
-const LOOKS: u32 = 100;
+const ATTEMPTS: u32 = 100;
 /// The device that makes terminals.
 const PTMX_DEVICE: (u32, u32) = (5, 2);
 
@@ -52,7 +52,7 @@ fn find(root: &OwnedFd) -> io::Result<OwnedFd> {
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::CACHED;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for _ in 0..LOOKS {
+    for _ in 0..ATTEMPTS {
         match openat2(root, PTMX, flags, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => return Ok(result?),

@@ -2,7 +2,7 @@
 //! the log files as it does for the agent's own driver. The shim outlives the agent and the plugin.
 //!
 //! The shim is of a kind of its own (`shim/collect.rs`): it has no task, holds both ends of the
-//! pipes, and writes until it is told to end. One that is killed gets a successor. The pipes lie in
+//! pipes, and writes until it is asked to end. One that is killed gets a replacement. The pipes lie in
 //! `plugin-logs/`, out of the reach of tasks, which could put a link where a driver, often root,
 //! opens a file.
 

@@ -17,7 +17,7 @@ use crate::plugin::{Plugin, PluginError};
 use crate::session::{CHUNK, Output, SessionOutput, SessionServer};
 
 /// How long a plugin may take to say how a program ended whose task has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 impl World {
     /// Opens a session and stays with it to its end.
@@ -72,7 +72,7 @@ impl World {
     /// Waits for the end of a task, and then a little for what the plugin has to say of its sessions.
     async fn until_task_ended(&self, launch: LaunchId) {
         self.held.until_ended(launch).await;
-        let _ = timeout(LAST_WORDS, core::future::pending::<()>()).await;
+        let _ = timeout(OUTPUT_GRACE, core::future::pending::<()>()).await;
     }
 }
 

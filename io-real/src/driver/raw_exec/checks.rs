@@ -60,7 +60,7 @@ impl World {
         let printed = tokio::spawn(collect(streams));
         let stop = printed.abort_handle();
         let limit = Duration::from_nanos(u64::try_from(time.0).unwrap_or(0));
-        let ended = timeout(limit, shims::outcome(&live, &self.gate)).await;
+        let ended = timeout(limit, shims::outcome(&live, &self.dependencies.gate)).await;
         let why = match ended {
             Ok(Ok(Outcome::Exited(exit))) => {
                 self.forget_script(running.id()).await;

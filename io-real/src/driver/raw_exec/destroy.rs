@@ -12,13 +12,11 @@ use std::time::{Duration, Instant};
 
 use drover_core::ids::LaunchId;
 use drover_core::model::alloc::ExitResult;
-use rustix::io::Errno;
-use rustix::process::{Signal, pidfd_send_signal};
 
-use super::launch::LaunchDependencies;
+use super::machine::{Machine, Shim};
 use super::{Held, exit_result};
 use crate::shim::record::State;
-use crate::shim::{self, ExitRecord, Live, Outcome, Process, Recovered};
+use crate::shim::{ExitRecord, Outcome, Recovered};
 
 /// How long killing one launch may take before it is tried again.
 const KILL_TIME: Duration = Duration::from_secs(10);
@@ -61,17 +59,17 @@ impl Ended {
 
 /// Ends whatever of a launch is alive and removes its control group. Its record stays: it is how
 /// its end can be told again.
-pub(super) fn destroy(
-    dependencies: &LaunchDependencies,
-    held: &Held,
+pub(super) fn destroy<M: Machine>(
+    machine: &M,
+    held: &Held<M::Shim>,
     launch: LaunchId,
 ) -> io::Result<Ended> {
     let ended = match held.begin_end(launch) {
-        Some(live) => end(&live),
-        None => find_and_end(dependencies, launch),
+        Some(live) => end(machine, &*live),
+        None => find_and_end(machine, launch),
     };
     // Also if its shim cannot be found or resists.
-    let removed = remove_group(dependencies, launch);
+    let removed = remove_group(machine, launch);
     let ended = ended?;
     removed?;
     held.destroyed(launch);
@@ -79,13 +77,13 @@ pub(super) fn destroy(
 }
 
 /// Ends a launch that is not in hand.
-fn find_and_end(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<Ended> {
-    match dependencies.home.recover(&launch.to_string())? {
-        Recovered::Running(live) => end(&live),
-        Recovered::Silent(live) => force(&live),
+fn find_and_end<M: Machine>(machine: &M, launch: LaunchId) -> io::Result<Ended> {
+    match machine.recover(launch)? {
+        Recovered::Running(live) => end(machine, &live),
+        Recovered::Silent(live) => force(machine, &live),
         Recovered::Exited(exit) => Ok(Ended::of(Some(exit))),
         Recovered::Vanished { task, exit } => {
-            task.map_or(Ok(()), kill)?;
+            task.map_or(Ok(()), |task| machine.kill(task))?;
             Ok(Ended::of(exit))
         }
         Recovered::Failed { .. } | Recovered::NeverStarted | Recovered::Rebooted => {
@@ -96,37 +94,32 @@ fn find_and_end(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Resu
 
 /// Removes the record of a launch that is over. That of one which never started stays: it is what
 /// keeps a shim that is late from starting it after all.
-pub(super) fn forget(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<()> {
-    let name = launch.to_string();
+pub(super) fn forget<M: Machine>(machine: &M, launch: LaunchId) -> io::Result<()> {
     // One that cannot be read says nothing that could be needed.
-    match dependencies.home.read_record(&name) {
-        Ok(Some(record)) if record.state == State::Abandoned => Ok(()),
-        Ok(_) | Err(_) => dependencies.home.forget(&name),
+    match machine.state(launch) {
+        Ok(Some(State::Abandoned)) => Ok(()),
+        Ok(_) | Err(_) => machine.forget(launch),
     }
 }
 
 /// Kills what is left in a launch's control group, and removes it.
-pub(super) fn remove_group(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<()> {
-    let Some(cgroups) = &dependencies.cgroups else {
-        return Ok(());
-    };
-    let name = launch.to_string();
-    if cgroups.remove_empty(&name)? {
+pub(super) fn remove_group<M: Machine>(machine: &M, launch: LaunchId) -> io::Result<()> {
+    if machine.remove_empty_group(launch)? {
         return Ok(());
     }
-    if !cgroups.kill(&name, KILL_TIME)? {
+    if !machine.kill_group(launch, KILL_TIME)? {
         return Err(io::Error::other("processes of the task do not die"));
     }
-    cgroups.remove(&name)
+    machine.remove_group(launch)
 }
 
 /// Kills a launch and waits for its shim's last word. What a killed shim left in the control group is
 /// for whoever calls.
-pub(super) fn end(live: &Live) -> io::Result<Ended> {
+pub(super) fn end<M: Machine>(machine: &M, live: &M::Shim) -> io::Result<Ended> {
     let until = Instant::now() + KILL_TIME;
     loop {
         if let Some(outcome) = live.outcome()? {
-            return exited(live, outcome);
+            return exited(machine, live, outcome);
         }
         if Instant::now() >= until {
             let kind = io::ErrorKind::TimedOut;
@@ -143,17 +136,17 @@ pub(super) fn end(live: &Live) -> io::Result<Ended> {
             }
             // It may have ended between the look and the word, and hears nothing while it goes.
             Err(_) if live.is_gone_within(SLICE)? => {}
-            Err(_) => return force(live),
+            Err(_) => return force(machine, live),
         }
     }
 }
 
-fn exited(live: &Live, outcome: Outcome) -> io::Result<Ended> {
+fn exited<M: Machine>(machine: &M, live: &M::Shim, outcome: Outcome) -> io::Result<Ended> {
     let mut ended = match outcome {
         Outcome::Exited(exit) => Ended::of(Some(exit)),
         // What the shim left alive has no other owner, where there are no control groups.
         Outcome::ShimLost => {
-            kill(live.task())?;
+            machine.kill(live.task())?;
             Ended::of(live.last_exit()?)
         }
     };
@@ -165,10 +158,10 @@ fn exited(live: &Live, outcome: Outcome) -> io::Result<Ended> {
 
 /// Ends a launch whose shim does not answer: first the shim, then the task. What the task wrote and the
 /// shim did not move to the logs is lost.
-fn force(live: &Live) -> io::Result<Ended> {
-    let gone = live.end_shim(SHIM_TIME);
+fn force<M: Machine>(machine: &M, live: &M::Shim) -> io::Result<Ended> {
+    let gone = live.end(SHIM_TIME);
     // In any case.
-    kill(live.task())?;
+    machine.kill(live.task())?;
     if !gone? {
         let kind = io::ErrorKind::TimedOut;
         return Err(io::Error::new(kind, "the task's shim does not die"));
@@ -180,17 +173,4 @@ fn force(live: &Live) -> io::Result<Ended> {
         exit: Some(exit.as_ref().map_or_else(unseen, exit_result)),
         shim: ShimConduct::Killed,
     })
-}
-
-/// Kills a process that was proved to be ours, and only that one.
-fn kill(process: Process) -> io::Result<()> {
-    match shim::open_process(process) {
-        Ok(handle) => match pidfd_send_signal(handle, Signal::KILL) {
-            Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if super::is_gone(&error) => Ok(()),
-        Err(error) => Err(error),
-    }
 }

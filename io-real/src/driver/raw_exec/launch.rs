@@ -23,6 +23,7 @@ use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
 use crate::driver::exec::{ExecSettings, Isolated, open_multiplexer};
 use crate::driver::shims::LogNames;
+use crate::gate::Gate;
 use crate::network::{Entrance, Networks};
 use crate::shim::{
     self, Cgroup, LaunchSpec, Live, Process, SessionStreams, ShimHome, StartError, Step,
@@ -43,6 +44,8 @@ pub(super) struct LaunchDependencies {
     pub(super) isolation: ExecSettings,
     /// In what networks they are whose allocation has its own.
     pub(super) networks: Option<Networks>,
+    /// Where work is done that blocks.
+    pub(super) gate: Gate,
 }
 
 /// What is launched.

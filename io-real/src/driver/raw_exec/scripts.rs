@@ -21,24 +21,30 @@ use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::launch::LaunchError;
+use super::machine::{Machine, Shim};
 use super::{World, destroy, exit_result, start_failure};
 use crate::driver::shims;
 use crate::facts;
 use crate::shim::{self, Live, Outcome, StartError};
 
 /// The scripts that run, by the ids of their own launches.
-#[derive(Default)]
-pub(super) struct Scripts(Mutex<BTreeMap<LaunchId, Script>>);
+pub(super) struct Scripts<S = Live>(Mutex<BTreeMap<LaunchId, Script<S>>>);
 
-struct Script {
+struct Script<S> {
     /// The launch beside which it runs.
     beside: LaunchId,
     /// Its shim, once that is known.
-    live: Option<Arc<Live>>,
+    live: Option<Arc<S>>,
 }
 
-impl Scripts {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<LaunchId, Script>> {
+impl<S> Default for Scripts<S> {
+    fn default() -> Scripts<S> {
+        Scripts(Mutex::default())
+    }
+}
+
+impl<S> Scripts<S> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<LaunchId, Script<S>>> {
         // Nothing that holds the lock can panic half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,7 +55,7 @@ impl Scripts {
     }
 
     /// Those that run beside this launch.
-    pub(super) fn of(&self, launch: LaunchId) -> Vec<Arc<Live>> {
+    pub(super) fn of(&self, launch: LaunchId) -> Vec<Arc<S>> {
         let all = self.all();
         let own = all.values().filter(|script| script.beside == launch);
         own.filter_map(|script| script.live.clone()).collect()
@@ -123,7 +129,7 @@ impl World {
     ) -> Result<i32, Failure> {
         let (world, script, time) = (self.clone(), running.id, program.timeout);
         let work = move || world.dependencies.exec(&task, beside, script, &program);
-        let started = self.gate.run(work).await;
+        let started = self.dependencies.gate.run(work).await;
         let lost = |lost: JoinError| io::Error::other(lost).into();
         let live = match started.unwrap_or_else(|error| Err(lost(error))) {
             Ok(live) => Arc::new(live),
@@ -142,7 +148,7 @@ impl World {
             return Err(Failure::fatal("the task ended"));
         }
         let within = Duration::from_nanos(u64::try_from(time.0).unwrap_or(0));
-        let why = match timeout(within, shims::outcome(&live, &self.gate)).await {
+        let why = match timeout(within, shims::outcome(&live, &self.dependencies.gate)).await {
             Ok(Ok(Outcome::Exited(exit))) => {
                 self.forget_script(script).await;
                 let unknown = || Failure::fatal("how it ended is not known");
@@ -163,7 +169,7 @@ impl World {
             return;
         }
         loop {
-            let mut next_end = pin!(self.ends.notified());
+            let mut next_end = pin!(self.changes.notified());
             next_end.as_mut().enable();
             if self.held.is_received(launch) {
                 return;
@@ -195,11 +201,16 @@ impl World {
 }
 
 /// Ends what runs beside a launch. All are told before any is waited for.
-pub(super) fn end_all(scripts: &Scripts, launch: LaunchId) -> io::Result<()> {
+pub(super) fn end_all<M: Machine>(
+    machine: &M,
+    scripts: &Scripts<M::Shim>,
+    launch: LaunchId,
+) -> io::Result<()> {
     let all = scripts.of(launch);
     for live in &all {
         // It may be ending; whether it does is seen below.
         let _ = live.kill();
     }
-    all.iter().try_for_each(|live| destroy::end(live).map(drop))
+    all.iter()
+        .try_for_each(|live| destroy::end(machine, &**live).map(drop))
 }

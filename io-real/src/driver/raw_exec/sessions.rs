@@ -74,7 +74,7 @@ impl World {
             let dependencies = &world.dependencies;
             dependencies.session(&task, asked.launch, session, &asked.program)
         };
-        let started = self.gate.run(work).await;
+        let started = self.dependencies.gate.run(work).await;
         let lost = |lost: JoinError| io::Error::other(lost).into();
         match started.unwrap_or_else(|error| Err(lost(error))) {
             Ok((live, connection)) => Ok((Arc::new(live), connection)),
@@ -109,7 +109,7 @@ impl World {
                 return failed(&output, error.to_string()).await;
             }
         };
-        let mut ended = Box::pin(shims::outcome(live, &self.gate));
+        let mut ended = Box::pin(shims::outcome(live, &self.dependencies.gate));
         // Both see a client that goes: one when it says no more, the other when it takes no more.
         let outcome = tokio::select! {
             outcome = &mut ended => Some(outcome),

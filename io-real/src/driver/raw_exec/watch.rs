@@ -4,8 +4,9 @@
 //! says `Exited`, the watcher takes the right to report the end, which only one holder gets
 //! ([`super::held`]), and reports it even if it is dropped.
 //!
-//! A shim that was killed gets a successor. One that was stopped does not see the end of its task. So
-//! the task itself is watched too: from its end on, a shim that still runs is checked now and then, and
+//! A shim that was killed gets a successor, unless somebody destroys the launch. Whoever is about to destroy it waits
+//! for a successor that is being begun, which he would not see. A shim that was stopped does not see the end of its
+//! task. So the task itself is watched too: from its end on, a shim that still runs is checked now and then, and
 //! continued. Until then nothing is checked, since an agent at rest does nothing.
 
 use std::io;
@@ -17,11 +18,10 @@ use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
-use tokio::time::timeout;
 
+use super::machine::{Machine, Shim};
 use super::{World, destroy};
-use crate::driver::shims;
-use crate::shim::{Live, Outcome, StartError};
+use crate::shim::{Outcome, StartError};
 
 /// How often a shim is checked whose task has ended. It usually needs milliseconds for what is left to do.
 const CHECK: Duration = Duration::from_secs(10);
@@ -29,14 +29,14 @@ const CHECK: Duration = Duration::from_secs(10);
 /// How many successors in a row may be killed before they answer: a task of root could go on killing them for ever.
 const MOST_LOST_SUCCESSORS: u32 = 16;
 
-impl World {
+impl<M: Machine> World<M> {
     /// Waits for the end of a launch and tells it, once. A shim that is killed gets a successor,
     /// which goes on where it was.
     pub(super) async fn watch(
         self: Arc<Self>,
         task: TaskKey,
         launch: LaunchId,
-        mut live: Arc<Live>,
+        mut live: Arc<M::Shim>,
         logs: LogConfig,
     ) {
         let mut end = End {
@@ -94,20 +94,24 @@ impl World {
         &self,
         task: &TaskKey,
         launch: LaunchId,
-        live: &Arc<Live>,
+        live: &Arc<M::Shim>,
     ) -> io::Result<Outcome> {
-        let mut outcome = pin!(shims::outcome(live, &self.gate));
+        let machine = &self.dependencies;
+        let mut outcome = pin!(machine.outcome(live));
         tokio::select! {
+            biased;
             outcome = &mut outcome => return outcome,
-            () = shims::task_ended(live) => {}
+            () = machine.task_ended(live) => {}
         }
         loop {
-            if let Ok(outcome) = timeout(CHECK, &mut outcome).await {
-                return outcome;
+            tokio::select! {
+                biased;
+                outcome = &mut outcome => return outcome,
+                () = machine.pause(CHECK) => {}
             }
             let shim = live.clone();
             // If that could not be done, it can be the next time.
-            let _ = self.gate.run(move || shim.continue_if_stopped()).await;
+            let _ = machine.run(move || shim.continue_if_stopped()).await;
             self.report_continued_shim(task, launch, live);
         }
     }
@@ -116,15 +120,15 @@ impl World {
         self: Arc<Self>,
         task: &TaskKey,
         launch: LaunchId,
-        live: &Arc<Live>,
+        live: &Arc<M::Shim>,
         logs: LogConfig,
-    ) -> io::Result<Successor> {
-        if !self.held.needs_replacement(launch) {
+    ) -> io::Result<Successor<M::Shim>> {
+        if !self.held.begin_replacement(launch) {
             return Ok(Successor::NotNeeded);
         }
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
         let (task, live, world) = (task.clone(), live.clone(), self.clone());
-        self.blocking(move || {
+        let begun = self.blocking(move || {
             let successor = match world.dependencies.take_over(&task, launch, &live, logs) {
                 Ok(successor) => successor,
                 Err(StartError::Lost) => return Ok(Successor::Lost),
@@ -133,16 +137,21 @@ impl World {
             match world.held.replace(launch, successor) {
                 Ok(successor) => Ok(Successor::Lives(successor)),
                 // Whoever destroyed the launch did not see this one.
-                Err(successor) => destroy::end(&successor).map(|_| Successor::NotNeeded),
+                Err(successor) => {
+                    destroy::end(&world.dependencies, &successor).map(|_| Successor::NotNeeded)
+                }
             }
-        })
-        .await
+        });
+        let successor = begun.await;
+        self.held.end_replacement(launch);
+        self.changes.notify_waiters();
+        successor
     }
 }
 
 /// What became of the shim that was to go on for one that was killed.
-enum Successor {
-    Lives(Arc<Live>),
+enum Successor<S> {
+    Lives(Arc<S>),
     /// It was killed before it answered.
     Lost,
     /// The launch is being destroyed, or was.
@@ -150,15 +159,15 @@ enum Successor {
 }
 
 /// The end of a launch, told when this is dropped: also if the watch is given up or panics.
-struct End {
-    world: Arc<World>,
+struct End<M: Machine> {
+    world: Arc<World<M>>,
     task: TaskKey,
     launch: LaunchId,
     result: ExitResult,
     is_reported_by_another: bool,
 }
 
-impl Drop for End {
+impl<M: Machine> Drop for End<M> {
     fn drop(&mut self) {
         // Not if whoever destroyed it tells it.
         if !self.is_reported_by_another && self.world.held.claim_report(self.launch) {
@@ -166,7 +175,7 @@ impl Drop for End {
             let reported = DriverInput::Exited { launch, result };
             self.world.inbox.send(&self.task, reported);
             self.world.held.note_received(self.launch);
-            self.world.ends.notify_waiters();
+            self.world.changes.notify_waiters();
         }
     }
 }

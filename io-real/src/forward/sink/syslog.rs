@@ -160,8 +160,8 @@ impl Same {
 
     /// A line as a message.
     fn message(&self, line: &Entry) -> String {
-        let room = self.after.len() + line.text.len() + 64;
-        let mut text = String::with_capacity(room);
+        let capacity = self.after.len() + line.text.len() + 64;
+        let mut text = String::with_capacity(capacity);
         text.push_str(&self.before);
         text.push_str(&time(line));
         text.push_str(&self.after);

@@ -136,13 +136,13 @@ struct Complaint {
 
 /// Why a plugin failed, in its own words, if it says that by the contract.
 pub fn complaint(answer: &[u8]) -> Option<String> {
-    let said: Complaint = serde_json::from_slice(answer).ok()?;
-    let (msg, details) = (plain(&said.msg), plain(&said.details));
+    let error: Complaint = serde_json::from_slice(answer).ok()?;
+    let (msg, details) = (plain(&error.msg), plain(&error.details));
     let words = match details.is_empty() {
         true => msg,
         false => format!("{msg}: {details}"),
     };
-    Some(format!("{words} (code {})", said.code))
+    Some(format!("{words} (code {})", error.code))
 }
 
 /// Words of a program's, in one line of a sane length.
@@ -232,7 +232,10 @@ mod tests {
         assert_eq!(complaint(b"boom"), None);
         assert_eq!(complaint(b"{\"code\": 7}"), None);
         let long = json!({"code": 7, "msg": "\u{1b}[2J".repeat(1000)}).to_string();
-        let told = complaint(long.as_bytes()).unwrap();
-        assert!(told.len() < 600 && !told.contains('\u{1b}'), "{told}");
+        let reported = complaint(long.as_bytes()).unwrap();
+        assert!(
+            reported.len() < 600 && !reported.contains('\u{1b}'),
+            "{reported}"
+        );
     }
 }

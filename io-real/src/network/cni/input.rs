@@ -23,13 +23,13 @@ const LAST: Duration = Duration::from_secs(1);
 pub(super) struct Input(File);
 
 impl Input {
-    /// Takes it, when nobody else has it. Who still reads it after `patience` is a plugin whose agent died before it
+    /// Takes it, when nobody else has it. Who still reads it after `timeout` is a plugin whose agent died before it
     /// could end it, or what such a plugin left running: it is killed, as it would have been by its agent, so that
     /// nothing makes the network while it is taken back. What cannot be ended does not keep us off for ever.
-    pub(super) fn take(dir: BorrowedFd<'_>, patience: Duration) -> io::Result<Input> {
+    pub(super) fn take(dir: BorrowedFd<'_>, timeout: Duration) -> io::Result<Input> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, INPUT, flags, Mode::from_raw_mode(0o600))?);
-        if !lock_within(&file, patience)? && end_readers(&file)? > 0 {
+        if !lock_within(&file, timeout)? && end_readers(&file)? > 0 {
             lock_within(&file, LAST)?;
         }
         Ok(Input(file))
@@ -156,15 +156,15 @@ mod tests {
             .stdout(Stdio::piped());
         let mut child = plugin.spawn().unwrap();
         drop(plugin);
-        let mut said = BufReader::new(child.stdout.take().unwrap());
-        said.read_line(&mut String::new()).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
         // As when its agent is killed: nothing unlocks it.
         drop(before);
         assert!(!is_free(&other));
         let input = Input::take(dir.as_fd(), Duration::ZERO).unwrap();
         assert!(!is_free(&other));
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-        said.read_to_string(&mut String::new()).unwrap();
+        output.read_to_string(&mut String::new()).unwrap();
         drop(input);
         assert!(is_free(&other));
     }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_no_network_is_refused() {
+    fn invalid_network_list_is_refused() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         let many = vec![r#"{"type": "a"}"#; 33].join(",");
         for text in [

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_again_is_not_remembered() {
+    fn unreadable_network_memory_is_not_saved() {
         let home = tempfile::tempdir().unwrap();
         let dir = File::open(home.path()).unwrap();
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));

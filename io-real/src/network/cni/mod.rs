@@ -6,7 +6,7 @@
 //! answer. What is added is remembered before that ([`memory`]), so an agent that finds a network half made, or one of
 //! before a restart of the machine, takes it back first and makes it anew: plugins may be asked for that as often as
 //! one likes. A plugin that fails costs the allocation, and what was added for it is taken back. Of a network that an
-//! earlier agent made they are asked whether it is as it should be (`CHECK`); if not, that is told, and it stays, since
+//! earlier agent made they are asked whether it is as it should be (`CHECK`); if not, that is reported, and it stays, since
 //! tasks may be in it.
 //!
 //! Plugins are the operator's, and run as the agent does. A job chooses among networks that the operator described, and
@@ -45,7 +45,7 @@ const TAKING_BACK: Duration = Duration::from_secs(20);
 
 /// The first version of the contract in which plugins are asked whether all is well, and told at the end what they
 /// answered.
-const TELLS_AT_END: (u64, u64) = (0, 4);
+const PASSES_RESULT_AT_DELETE: (u64, u64) = (0, 4);
 
 /// Where plugins and networks of CNI are on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Attachment<'_> {
 
     /// Asks the plugins whether what they made is as it should be, and tells if it is not.
     fn check(&self, input: &mut Input, memory: &Memory) {
-        if memory.list.unchecked || !tells_at_end(&memory.list.version) {
+        if memory.list.unchecked || !passes_result_at_delete(&memory.list.version) {
             return;
         }
         let end = Instant::now() + TAKING_BACK;
@@ -247,15 +247,15 @@ impl Attachment<'_> {
     /// say, and has its share of the time.
     fn take_back(&self, input: &mut Input, memory: &Memory, is_held: bool) -> io::Result<()> {
         let end = Instant::now() + TAKING_BACK;
-        let told = memory.result.as_ref();
-        let told = told.filter(|_| tells_at_end(&memory.list.version));
+        let passed_on = memory.result.as_ref();
+        let passed_on = passed_on.filter(|_| passes_result_at_delete(&memory.list.version));
         let mut done = Ok(());
         for (before, plugin) in memory.list.plugins.iter().enumerate().rev() {
             let now = Instant::now();
             let left = end.saturating_duration_since(now);
             let share =
                 u32::try_from(before).map_or(left, |before| left / before.saturating_add(1));
-            let request = request(memory, plugin, told);
+            let request = request(memory, plugin, passed_on);
             // After a restart of the machine there is no namespace to be left.
             let namespace = match is_held {
                 true => self.namespace.display().to_string(),
@@ -327,15 +327,15 @@ fn request(memory: &Memory, plugin: &Plugin, last: Option<&Value>) -> Map<String
     }
     request.insert("name".to_owned(), memory.list.name.clone().into());
     request.insert("cniVersion".to_owned(), memory.list.version.clone().into());
-    let told = memory
+    let passed_on = memory
         .runtime
         .iter()
         .filter(|(name, _)| plugin.capabilities.contains(name));
-    let told: Map<String, Value> = told
+    let passed_on: Map<String, Value> = passed_on
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    if !told.is_empty() {
-        request.insert("runtimeConfig".to_owned(), told.into());
+    if !passed_on.is_empty() {
+        request.insert("runtimeConfig".to_owned(), passed_on.into());
     }
     if let Some(last) = last {
         request.insert("prevResult".to_owned(), last.clone());
@@ -402,10 +402,10 @@ fn read_result(result: &Value) -> io::Result<PluginNetwork> {
     answer::network(result).map_err(unreadable)
 }
 
-fn tells_at_end(version: &str) -> bool {
+fn passes_result_at_delete(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= TELLS_AT_END
+    version >= PASSES_RESULT_AT_DELETE
 }
 
 #[cfg(test)]

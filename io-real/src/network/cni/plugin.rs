@@ -84,10 +84,10 @@ fn late() -> io::Error {
 fn failed(status: ExitStatus, answer: &[u8], words: &[u8]) -> io::Error {
     let why = complaint(answer).unwrap_or_else(|| {
         let all = [words, answer].concat();
-        let said = super::answer::plain(&String::from_utf8_lossy(&all));
-        match said.is_empty() {
+        let output = super::answer::plain(&String::from_utf8_lossy(&all));
+        match output.is_empty() {
             true => format!("{status}, and it does not say why"),
-            false => format!("{status}: {said}"),
+            false => format!("{status}: {output}"),
         }
     });
     io::Error::other(why)
@@ -133,9 +133,10 @@ impl Output {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let room = self.most.saturating_sub(self.bytes.len()).min(length);
-            self.bytes.extend(buffer.get(..room).unwrap_or_default());
-            self.lost = self.lost.saturating_add(length.saturating_sub(room));
+            let remaining = self.most.saturating_sub(self.bytes.len()).min(length);
+            self.bytes
+                .extend(buffer.get(..remaining).unwrap_or_default());
+            self.lost = self.lost.saturating_add(length.saturating_sub(remaining));
         }
         Ok(())
     }
@@ -176,8 +177,9 @@ mod tests {
         fn run_for(&self, time: Duration) -> Result<String, String> {
             let input = File::open(self.file("input")).unwrap();
             let env = [("CNI_COMMAND", "ADD".to_owned())];
-            let said = run(&self.path(), &env, input, Instant::now() + time);
-            said.map(|said| String::from_utf8(said).unwrap())
+            let output = run(&self.path(), &env, input, Instant::now() + time);
+            output
+                .map(|output| String::from_utf8(output).unwrap())
                 .map_err(|error| error.to_string())
         }
 
@@ -188,17 +190,17 @@ mod tests {
 
     #[test]
     fn plugin_gets_the_contract_and_nothing_else() {
-        let said = Script::new("/usr/bin/env | sort; cat; echo noise >&2").run();
-        let said = said.unwrap();
-        assert!(said.contains("CNI_COMMAND=ADD\n"), "{said}");
-        assert!(said.ends_with("{\"name\": \"mine\"}"), "{said}");
+        let output = Script::new("/usr/bin/env | sort; cat; echo noise >&2").run();
+        let output = output.unwrap();
+        assert!(output.contains("CNI_COMMAND=ADD\n"), "{output}");
+        assert!(output.ends_with("{\"name\": \"mine\"}"), "{output}");
         let own = ["CNI_COMMAND", "PATH", "PWD", "SHLVL", "_", "OLDPWD", "{"];
         let foreign = |line: &&str| !own.iter().any(|name| line.starts_with(name));
-        assert_eq!(said.lines().find(foreign), None, "{said}");
+        assert_eq!(output.lines().find(foreign), None, "{output}");
     }
 
     #[test]
-    fn complaint_of_plugin_is_told() {
+    fn plugin_error_is_reported() {
         let script = r#"echo '{"cniVersion": "1.0.0", "code": 11, "msg": "no address", "details": "pool is empty"}'
             exit 1"#;
         let why = Script::new(script).run().unwrap_err();
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_leaves_running_does_not_delay_it() {
+    fn child_left_by_plugin_does_not_delay_its_answer() {
         let script = Script::new("sleep 1000 & echo $! > ${0%/*}/child; echo '{}'");
         assert_eq!(script.run(), Ok("{}\n".to_owned()));
         let child = fs::read_to_string(script.file("child")).unwrap();

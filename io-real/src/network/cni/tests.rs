@@ -39,7 +39,7 @@ fn memory() -> Memory {
 }
 
 #[test]
-fn plugin_is_told_what_it_can_be_told() {
+fn plugin_gets_the_capabilities_it_supports() {
     let memory = memory();
     let first = request(&memory, &memory.list.plugins[0], None);
     let expected = json!({"type": "a", "mtu": 1400, "name": "mine", "cniVersion": "1.0.0"});
@@ -47,9 +47,9 @@ fn plugin_is_told_what_it_can_be_told() {
     let last = json!({"ips": [{"address": "10.0.0.9/24"}]});
     let second = request(&memory, &memory.list.plugins[1], Some(&last));
     assert_eq!(second["prevResult"], last);
-    let told = second["runtimeConfig"].as_object().unwrap();
-    assert_eq!(told.keys().collect::<Vec<_>>(), ["portMappings"]);
-    let mappings = told["portMappings"].as_array().unwrap();
+    let passed_on = second["runtimeConfig"].as_object().unwrap();
+    assert_eq!(passed_on.keys().collect::<Vec<_>>(), ["portMappings"]);
+    let mappings = passed_on["portMappings"].as_array().unwrap();
     assert_eq!(
         mappings[0],
         json!({"hostPort": 20_000, "containerPort": 80, "protocol": "tcp"})
@@ -62,7 +62,7 @@ fn plugin_is_told_what_it_can_be_told() {
 }
 
 #[test]
-fn arguments_are_one_text_in_which_nobody_else_writes() {
+fn cni_arguments_cannot_be_injected() {
     let mut work = work();
     assert_eq!(arguments(&work).unwrap(), "IgnoreUnknown=1;IP=10.0.0.9");
     work.args.insert("IgnoreUnknown".to_owned(), "0".to_owned());
@@ -74,14 +74,14 @@ fn arguments_are_one_text_in_which_nobody_else_writes() {
 }
 
 #[test]
-fn older_plugins_are_not_told_at_the_end() {
-    for (version, tells) in [
+fn older_plugin_gets_no_previous_result_at_delete() {
+    for (version, passes) in [
         ("0.1.0", false),
         ("0.3.1", false),
         ("0.4.0", true),
         ("1.1.0", true),
         ("nonsense", false),
     ] {
-        assert_eq!(tells_at_end(version), tells, "{version}");
+        assert_eq!(passes_result_at_delete(version), passes, "{version}");
     }
 }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_asks_too_much_waits_and_keeps_nobody_off() {
+    fn client_over_its_limit_waits_and_delays_no_other() {
         let clients = Clients::new(BOUNDS);
         let now = Instant::now();
         assert_eq!(taken(&clients, ONE, now), 20);

@@ -10,11 +10,11 @@ use drover_core::agent::names::{Record, Wanted, ZONE};
 /// For how many seconds an answer may be kept.
 const TTL: u32 = 1;
 /// The most that a client takes over UDP unless it says that it takes more.
-const USUAL_ROOM: usize = 512;
+const DEFAULT_UDP_LENGTH: usize = 512;
 /// The most that is sent and asked for over UDP, which passes everywhere in one piece.
-const MOST_ROOM: u16 = 1232;
+const MAX_UDP_LENGTH: u16 = 1232;
 /// The most that is sent over TCP.
-const TCP_ROOM: usize = u16::MAX as usize;
+const MAX_TCP_LENGTH: usize = u16::MAX as usize;
 /// The longest name, with the lengths of its labels.
 const MAX_NAME: usize = 255;
 /// The longest label.
@@ -83,7 +83,7 @@ pub enum Over {
 /// What a client says of itself beside its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extension {
-    room: u16,
+    max_length: u16,
     flags: u16,
 }
 
@@ -159,12 +159,14 @@ impl Query {
     }
 
     /// How long its answer may be.
-    pub fn room(&self, over: Over) -> usize {
+    pub fn max_length(&self, over: Over) -> usize {
         match over {
-            Over::Tcp => TCP_ROOM,
+            Over::Tcp => MAX_TCP_LENGTH,
             Over::Udp => {
-                let room = self.extension.map(|it| it.room.min(MOST_ROOM));
-                room.map_or(USUAL_ROOM, |room| usize::from(room).max(USUAL_ROOM))
+                let max_length = self.extension.map(|it| it.max_length.min(MAX_UDP_LENGTH));
+                max_length.map_or(DEFAULT_UDP_LENGTH, |max_length| {
+                    usize::from(max_length).max(DEFAULT_UDP_LENGTH)
+                })
             }
         }
     }
@@ -191,8 +193,8 @@ impl Query {
     }
 
     /// The answer of somebody else, for whoever asked; cut off if it has more than there is room for.
-    pub fn passed_on(&self, mut answer: Vec<u8>, room: usize) -> Vec<u8> {
-        if answer.len() > room {
+    pub fn passed_on(&self, mut answer: Vec<u8>, max_length: usize) -> Vec<u8> {
+        if answer.len() > max_length {
             let flags = |at: usize| answer.get(at).copied().unwrap_or_default();
             let mut short = self.begin(self.id, flags(2) | TRUNCATED, flags(3));
             self.end(&mut short, 0, 0);
@@ -205,7 +207,7 @@ impl Query {
     }
 
     /// An answer of our own, with as many records as there is room for.
-    pub fn answer(&self, code: Code, records: &[Record], room: usize) -> Vec<u8> {
+    pub fn answer(&self, code: Code, records: &[Record], max_length: usize) -> Vec<u8> {
         let is_ours = matches!(code, Code::Answered | Code::NoName);
         let mut first = RESPONSE | self.recursion;
         if is_ours {
@@ -213,10 +215,10 @@ impl Query {
         }
         let second = RECURSION_AVAILABLE | self.checking | code.number();
         let mut message = self.begin(self.id, first, second);
-        let room = room.saturating_sub(self.length_of_end());
+        let max_length = max_length.saturating_sub(self.length_of_end());
         let (mut answers, mut authorities) = (0_u16, 0);
         for record in records.iter().filter_map(record) {
-            if message.len() + record.len() > room || answers == u16::MAX {
+            if message.len() + record.len() > max_length || answers == u16::MAX {
                 if let Some(flags) = message.get_mut(2) {
                     *flags |= TRUNCATED;
                 }
@@ -235,7 +237,7 @@ impl Query {
 
     /// A header without counts, and the question.
     fn begin(&self, id: u16, first: u8, second: u8) -> Vec<u8> {
-        let mut message = Vec::with_capacity(USUAL_ROOM);
+        let mut message = Vec::with_capacity(DEFAULT_UDP_LENGTH);
         message.extend(id.to_be_bytes());
         message.extend([first, second]);
         message.extend([0; 8]);
@@ -254,7 +256,7 @@ impl Query {
         if let Some(extension) = &self.extension {
             const DNSSEC_OK: u16 = 0x8000;
             message.push(0);
-            for part in [OPT, MOST_ROOM, 0, extension.flags & DNSSEC_OK, 0] {
+            for part in [OPT, MAX_UDP_LENGTH, 0, extension.flags & DNSSEC_OK, 0] {
                 message.extend(part.to_be_bytes());
             }
         }
@@ -363,11 +365,11 @@ impl<'a> Reader<'a> {
     /// A record beside a question: what it says, if it is what the client says of itself.
     fn additional(&mut self) -> Option<Option<Extension>> {
         let name = self.name()?;
-        let (kind, room) = (self.number()?, self.number()?);
+        let (kind, max_length) = (self.number()?, self.number()?);
         let (_code, flags, length) = (self.number()?, self.number()?, self.number()?);
         self.take(length.into())?;
         let is_extension = kind == OPT && name == [0];
-        Some(is_extension.then_some(Extension { room, flags }))
+        Some(is_extension.then_some(Extension { max_length, flags }))
     }
 }
 

@@ -11,10 +11,14 @@ fn question(name: &str, kind: u16, extension: Option<u16>) -> Vec<u8> {
     let mut message = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     message.extend(written(name).unwrap());
     message.extend([kind, INTERNET].map(u16::to_be_bytes).as_flattened());
-    if let Some(room) = extension {
+    if let Some(max_length) = extension {
         message[11] = 1;
         message.push(0);
-        message.extend([OPT, room, 0, 0, 0].map(u16::to_be_bytes).as_flattened());
+        message.extend(
+            [OPT, max_length, 0, 0, 0]
+                .map(u16::to_be_bytes)
+                .as_flattened(),
+        );
     }
     message
 }
@@ -35,11 +39,11 @@ fn question_is_read_as_it_is_asked() {
     assert_eq!(query.labels(), ["V1", "web", "service", "drover"]);
     assert_eq!((query.wanted(), query.is_usual()), (Wanted::Service, true));
     assert_eq!(
-        (query.room(Over::Udp), query.room(Over::Tcp)),
+        (query.max_length(Over::Udp), query.max_length(Over::Tcp)),
         (1232, 65_535)
     );
-    assert_eq!(read("a", A, Some(100)).room(Over::Udp), 512);
-    assert_eq!(read("a", AAAA, None).room(Over::Udp), 512);
+    assert_eq!(read("a", A, Some(100)).max_length(Over::Udp), 512);
+    assert_eq!(read("a", AAAA, None).max_length(Over::Udp), 512);
     assert!(!read("a", AXFR, None).is_usual());
 }
 
@@ -47,7 +51,7 @@ fn question_is_read_as_it_is_asked() {
 fn answer_has_address_under_name_of_question() {
     let query = read("web.service.drover", A, None);
     let records = [Record::Ipv4(Ipv4Addr::new(10, 0, 0, 1))];
-    let answer = query.answer(Code::Answered, &records, query.room(Over::Udp));
+    let answer = query.answer(Code::Answered, &records, query.max_length(Over::Udp));
     let asked = question("web.service.drover", A, None);
     assert_eq!(answer[..2], asked[..2]);
     assert_eq!(answer[2], RESPONSE | AUTHORITATIVE | RECURSION_DESIRED);
@@ -58,7 +62,7 @@ fn answer_has_address_under_name_of_question() {
 }
 
 #[test]
-fn port_is_told_with_whole_name_of_its_host() {
+fn port_record_has_the_full_host_name() {
     let query = read("web.service.drover", SRV, None);
     let target = "0a000001.addr.drover".to_owned();
     let records = [Record::Service { port: 8080, target }];
@@ -68,7 +72,7 @@ fn port_is_told_with_whole_name_of_its_host() {
 }
 
 #[test]
-fn nothing_is_answered_with_how_long_that_may_be_kept() {
+fn empty_answer_has_its_time_to_live() {
     let query = read("web.service.drover", AAAA, Some(1232));
     let nothing = query.answer(Code::Answered, &[], 512);
     assert_eq!(summary(&nothing), (0, false, [1, 0, 1, 1]));
@@ -80,7 +84,7 @@ fn nothing_is_answered_with_how_long_that_may_be_kept() {
 }
 
 #[test]
-fn answer_is_cut_off_where_room_ends() {
+fn answer_is_truncated_at_the_size_limit() {
     let records: Vec<Record> = (0..100)
         .map(|number| Record::Ipv4(Ipv4Addr::new(10, 0, 0, number)))
         .collect();
@@ -90,10 +94,10 @@ fn answer_is_cut_off_where_room_ends() {
         (Some(1232), Over::Tcp),
     ] {
         let query = read("web.service.drover", A, extension);
-        let room = query.room(over);
-        let answer = query.answer(Code::Answered, &records, room);
+        let max_length = query.max_length(over);
+        let answer = query.answer(Code::Answered, &records, max_length);
         let (_, cut, [_, answers, ..]) = summary(&answer);
-        assert!(answer.len() <= room && answer.len() + 16 > room.min(1632));
+        assert!(answer.len() <= max_length && answer.len() + 16 > max_length.min(1632));
         assert_eq!(cut, answers < 100, "{over:?}");
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Door`] | listens as soon as there is a bridge, before the first task behind it starts |
+//! | [`ResolverListener`] | listens as soon as there is a bridge, before the first task behind it starts |
 //! | [`Resolver`] | answers there, in the runtime of the agent, and ends with it |
 //! | `serve` | takes questions from packets and connections, within bounds |
 //! | `clients` | how much one client may ask |
-//! | `table` | who has which name now: looked at when somebody asks, and not again for a moment |
+//! | `table` | who has which name now: read when somebody asks, and not again for a moment |
 //! | `upstream` | passes questions on |
-//! | [`message`] | what is said on the wire |
+//! | [`message`] | messages on the wire |
 //!
 //! It answers what comes through the bridge from an address behind it, and nothing else: its sockets are bound to the
 //! bridge's address and to its link, and what the host itself sends there, which the kernel counts to that link too,
@@ -51,7 +51,7 @@ struct Sockets {
 
 /// Opens where questions come in.
 #[derive(Debug)]
-pub struct Door {
+pub struct ResolverListener {
     /// The index of the bridge at which it is open.
     open: Mutex<Option<u32>>,
     /// How many networks were made behind it.
@@ -66,19 +66,19 @@ pub struct Resolver {
     opened: mpsc::UnboundedReceiver<Sockets>,
 }
 
-/// A resolver that answers nothing yet, and its door.
-pub fn resolver() -> (Door, Resolver) {
+/// A resolver that answers nothing yet, and what opens its sockets.
+pub fn resolver() -> (ResolverListener, Resolver) {
     let (to, opened) = mpsc::unbounded_channel();
     let made = Arc::<AtomicU64>::default();
-    let door = Door {
+    let listener = ResolverListener {
         open: Mutex::default(),
         made: made.clone(),
         to,
     };
-    (door, Resolver { made, opened })
+    (listener, Resolver { made, opened })
 }
 
-impl Door {
+impl ResolverListener {
     /// Listens at the bridge of this name, index and subnet, unless it does. What comes before somebody answers waits.
     /// Whoever asks from a network that was made before this call is answered as who it is now.
     ///

@@ -1,6 +1,6 @@
 //! Taking questions and answering them.
 //!
-//! What is too much is dropped or closed without a word: a client that hears nothing asks again later, or asks another
+//! What is too much is dropped or closed without a word: a client without an answer asks again later, or asks another
 //! server. So is what is no question.
 
 use std::io;
@@ -147,14 +147,14 @@ impl Server {
 
     /// The answer to a question; none if nobody is to hear anything.
     async fn answer(&self, query: &Query, asker: Ipv4Addr, over: Over) -> Option<Vec<u8>> {
-        let (room, labels) = (query.room(over), query.labels());
-        let without = |code| Some(query.answer(code, &[], room));
+        let (max_length, labels) = (query.max_length(over), query.labels());
+        let without = |code| Some(query.answer(code, &[], max_length));
         if !query.is_usual() {
             return without(Code::Refused);
         }
         if !Names::are_ours(&labels) {
             return match self.upstream.ask(query, over).await {
-                Some(answer) => Some(query.passed_on(answer, room)),
+                Some(answer) => Some(query.passed_on(answer, max_length)),
                 None => without(Code::Failed),
             };
         }
@@ -162,7 +162,7 @@ impl Server {
         let names = self.table.names().await?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         match names.find(asker, &labels, query.wanted(), turn) {
-            Found::Records(records) => Some(query.answer(Code::Answered, &records, room)),
+            Found::Records(records) => Some(query.answer(Code::Answered, &records, max_length)),
             Found::NoName => without(Code::NoName),
             Found::Elsewhere => without(Code::Refused),
         }

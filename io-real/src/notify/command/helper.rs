@@ -1,4 +1,4 @@
-//! The process between the agent and a program that is told something. It starts the program, and ends it with
+//! The process between the agent and a program that is notified. It starts the program, and ends it with
 //! everything in its process group when the agent is gone: its standard input closes then.
 
 use std::collections::BTreeMap;

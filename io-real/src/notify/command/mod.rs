@@ -56,15 +56,15 @@ fn to_its_end(request: &Request, limit: Duration) -> io::Result<(Vec<u8>, Option
     let until = Instant::now() + limit;
     let mut child = start()?;
     let pid = Pid::from_child(&child);
-    let heard = talk(&mut child, request, until);
+    let received = talk(&mut child, request, until);
     // Whatever it left running is over with it.
-    if heard.as_ref().is_ok_and(|(_, in_time)| *in_time) {
+    if received.as_ref().is_ok_and(|(_, in_time)| *in_time) {
         let over = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), over) {}
     }
     end(pid);
     let status = child.wait()?;
-    let (output, in_time) = heard?;
+    let (output, in_time) = received?;
     Ok((output, in_time.then_some(status)))
 }
 
@@ -103,8 +103,8 @@ fn talk(child: &mut Child, request: &Request, until: Instant) -> io::Result<(Vec
         if count == 0 {
             return Ok((output, true));
         }
-        let room = MAX_OUTPUT.saturating_sub(output.len());
-        output.extend_from_slice(buffer.get(..count.min(room)).unwrap_or_default());
+        let remaining = MAX_OUTPUT.saturating_sub(output.len());
+        output.extend_from_slice(buffer.get(..count.min(remaining)).unwrap_or_default());
     }
 }
 

@@ -20,10 +20,9 @@ macro_rules! node {
     WaitingAllocNamesUngrantedClaims: "waiting_alloc_names_ungranted_claims", [P11 P27], Always;
     /// No allocation waits for a holder that is not stopping.
     AwaitedHolderIsStopping: "awaited_holder_is_stopping", [P11], Always;
-    /// No job waits for ports, devices, CPU, memory, disk space or cores that are free.
-    NoWaitForFreeClaim: "no_wait_for_free_claim", [P3 P11], AtRest;
-    /// No job that may preempt waits for claims of jobs of lower priority.
-    NoWaitForPreemptibleClaim: "no_wait_for_preemptible_claim", [P3], AtRest;
+    /// No step ends with a job waiting for ports, devices, CPU, memory, disk space or cores that are free, or that
+    /// jobs of lower priority hold which it may preempt.
+    FreeClaimIsGrantedAtOnce: "free_claim_is_granted_at_once", [P3 P11], Always;
 
     // The machine.
     /// Nothing is placed before the essential fingerprints are known.

@@ -99,7 +99,7 @@ async fn alloc_of(rig: &Rig, token: &str, job: &str, namespace: &str) -> String 
 }
 
 #[tokio::test]
-async fn no_route_answers_without_a_token_unless_it_says_so() {
+async fn protected_route_without_token_is_denied() {
     let rig = Rig::start_with_acl().await;
     let routes = routes::all(&rig.api);
     let mut denied = 0;
@@ -173,7 +173,7 @@ fn paths_of(pattern: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_says_so_answers_without_a_token() {
+async fn public_route_without_token_answers() {
     let rig = Rig::start_with_acl().await;
     for path in [
         "/v1/status/leader",
@@ -315,7 +315,7 @@ async fn objects_belong_to_their_namespace() {
 }
 
 #[tokio::test]
-async fn variables_are_for_whom_their_path_is() {
+async fn variable_access_follows_its_path() {
     let (rig, management, team) = with_team().await;
     let variable = json!({ "Items": { "password": "s3cret" } });
     let own = "/v1/var/app/db?namespace=team";

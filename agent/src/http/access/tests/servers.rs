@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{ask, get, is_denied, secret};
 use crate::http::access::Principal;
 use crate::http::params::Params;
-use crate::http::{Members, NotTold, Settings, StatusQuestion, StatusServers, status_servers};
+use crate::http::{Members, Settings, StatusError, StatusQuestion, StatusServers, status_servers};
 use crate::http::{ServersPolicy, ServersToken, TokenServers, Unresolved};
 use crate::testing::Rig;
 use crate::times;
@@ -49,16 +49,16 @@ impl TokenServers for Script {
 
 /// What is asked of them is looked at before they are.
 impl StatusServers for Script {
-    fn leader(&self, _: StatusQuestion) -> BoxFuture<'_, Result<String, NotTold>> {
-        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
+    fn leader(&self, _: StatusQuestion) -> BoxFuture<'_, Result<String, StatusError>> {
+        Box::pin(async { Err(StatusError::Failed("no servers".to_owned())) })
     }
 
-    fn peers(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, NotTold>> {
-        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
+    fn peers(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Vec<String>, StatusError>> {
+        Box::pin(async { Err(StatusError::Failed("no servers".to_owned())) })
     }
 
-    fn members(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Members, NotTold>> {
-        Box::pin(async { Err(NotTold::Failed("no servers".to_owned())) })
+    fn members(&self, _: StatusQuestion) -> BoxFuture<'_, Result<Members, StatusError>> {
+        Box::pin(async { Err(StatusError::Failed("no servers".to_owned())) })
     }
 }
 
@@ -184,7 +184,7 @@ async fn token_of_the_node_is_not_shown_to_servers() {
 }
 
 #[tokio::test]
-async fn what_servers_said_is_kept_for_a_while() {
+async fn answers_of_servers_are_cached_for_a_while() {
     let servers = Script::new();
     let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
     for _ in 0..3 {
@@ -214,7 +214,7 @@ async fn policy_that_changes_at_the_servers_changes_what_may_be_done() {
 
 /// Whoever was known is, until the token expires; whoever was not has to wait.
 #[tokio::test]
-async fn last_word_of_servers_counts_while_none_answers() {
+async fn last_answer_of_servers_counts_while_none_answers() {
     let servers = Script::new();
     let expired = ServersToken {
         expires: Some(Timestamp(times::now().0 + 200_000_000)),

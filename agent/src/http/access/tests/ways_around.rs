@@ -8,7 +8,7 @@ const WRITES: &str = "namespace \"default\" {\n policy = \"write\"\n}";
 
 /// Whether a job would run on this node depends on what variables hold.
 #[tokio::test]
-async fn look_at_the_node_needs_what_a_job_needs() {
+async fn plan_against_the_node_needs_what_a_job_needs() {
     let (rig, management) = bootstrapped().await;
     let reads = "namespace \"default\" {\n policy = \"read\"\n}";
     let (reader, _) = token(&rig, &management, "reader", reads).await;
@@ -50,7 +50,7 @@ async fn reverted_job_mounts_the_host_volumes_that_its_token_may() {
 
 /// A volume that is registered may be any directory of the machine.
 #[tokio::test]
-async fn directory_is_registered_by_whom_the_node_is() {
+async fn host_volume_registration_needs_node_rights() {
     let (rig, management) = bootstrapped().await;
     let (writer, _) = token(&rig, &management, "writer", WRITES).await;
     let with_node = format!("{WRITES}\nnode {{\n policy = \"write\"\n}}");

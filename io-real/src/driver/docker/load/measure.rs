@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::mentions::{Brings, Mentions, is_said};
+use super::mentions::{Brings, Mentions, may_describe_layers};
 use crate::unpack::{gz, xz, zst};
 
 /// How much of an archive is read at a time.
@@ -22,7 +22,7 @@ const PIECE: usize = 64 * 1024;
 const BLOCK: usize = 512;
 
 /// The most that may be said of a file beside its header, in bytes.
-const MOST_SAID: u64 = 1 << 20;
+const MAX_OVERRIDES: u64 = 1 << 20;
 
 /// The most that may be said of images in one file, in bytes.
 const MOST_OF_IMAGES: u64 = 32 << 20;
@@ -161,18 +161,18 @@ impl Count<'_> {
         let begin = block.get(..length).unwrap_or_default();
         // A file can be both to an engine, but a header that was made by a program has zeros.
         let is_text = !begin.contains(&0) || !is_archive;
-        if depth > 0 && is_text && is_said(begin, length < BLOCK) {
+        if depth > 0 && is_text && may_describe_layers(begin, length < BLOCK) {
             return self.text(begin, &mut inside);
         }
         if !is_archive {
             return self.bytes(length, &mut inside);
         }
-        let mut said = Said::default();
+        let mut overrides = EntryOverrides::default();
         while length == BLOCK && block.iter().any(|byte| *byte != 0) {
             if !is_header(&block) {
                 return Err(broken("a header is damaged"));
             }
-            said = self.entry(&block, said, &mut inside, depth)?;
+            overrides = self.entry(&block, overrides, &mut inside, depth)?;
             length = fill(&mut inside, &mut block)?;
         }
         if depth == 0 {
@@ -183,15 +183,15 @@ impl Count<'_> {
         self.bytes(length, &mut inside)
     }
 
-    /// Counts what may be said of images.
+    /// Counts what may describe images.
     fn text(&mut self, begin: &[u8], from: &mut dyn Read) -> io::Result<()> {
         let mut text = begin.to_vec();
         from.take(MOST_OF_IMAGES).read_to_end(&mut text)?;
         if text.len() as u64 > MOST_OF_IMAGES {
-            return Err(broken("too much is said of its images"));
+            return Err(broken("the description of its images is too large"));
         }
         self.take(text.len() as u64)?;
-        self.mentions.said(&text)
+        self.mentions.read_layers(&text)
     }
 
     /// Counts all that is left.
@@ -207,21 +207,21 @@ impl Count<'_> {
         }
     }
 
-    /// Counts an entry, and what is in it. `said` is what those before it say of it. What is said of the next one.
+    /// Counts an entry, and what is in it. `overrides` is what those before it set for it. Returns those of the next one.
     fn entry(
         &mut self,
         header: &[u8; BLOCK],
-        mut said: Said,
+        mut overrides: EntryOverrides,
         from: &mut impl BufRead,
         depth: u32,
-    ) -> io::Result<Said> {
+    ) -> io::Result<EntryOverrides> {
         let kind = header[156];
         let own = || number(&header[124..136]);
         let size = match kind {
             // Of those that have no content, engines read none.
             b'1'..=b'6' => 0,
             b'x' | b'g' | b'L' | b'K' => own()?,
-            _ => said.size.map_or_else(own, Ok)?,
+            _ => overrides.size.map_or_else(own, Ok)?,
         };
         self.take(BLOCK as u64)?;
         let mut content = from.by_ref().take(size);
@@ -231,17 +231,17 @@ impl Count<'_> {
                     "it has a file with holes, which can become any size",
                 ));
             }
-            b'x' | b'g' | b'L' | b'K' if size > MOST_SAID => {
-                return Err(broken("too much is said of a file"));
+            b'x' | b'g' | b'L' | b'K' if size > MAX_OVERRIDES => {
+                return Err(broken("the extended header of a file is too large"));
             }
             b'x' | b'g' | b'L' | b'K' => {
                 let mut text = Vec::new();
                 content.read_to_end(&mut text)?;
-                said.add(kind, &text)?;
+                overrides.add(kind, &text)?;
             }
             _ => {
-                self.content(header, &said, &mut content, depth)?;
-                said = Said::default();
+                self.content(header, &overrides, &mut content, depth)?;
+                overrides = EntryOverrides::default();
             }
         }
         let padding = size
@@ -251,7 +251,7 @@ impl Count<'_> {
         let rest = content.limit().saturating_add(padding);
         let skipped = io::copy(&mut from.by_ref().take(rest), &mut io::sink())?;
         match skipped == rest {
-            true => Ok(said),
+            true => Ok(overrides),
             false => Err(broken("it ends in the middle of a file")),
         }
     }
@@ -260,13 +260,13 @@ impl Count<'_> {
     fn content(
         &mut self,
         header: &[u8; BLOCK],
-        said: &Said,
+        overrides: &EntryOverrides,
         content: &mut io::Take<&mut impl BufRead>,
         depth: u32,
     ) -> io::Result<()> {
         let kind = header[156];
         let own = name(header);
-        let name = said.name().unwrap_or(&own);
+        let name = overrides.name().unwrap_or(&own);
         // Old archives have directories of this kind, which have no content whatever is said.
         if kind == 0 && content.limit() > 0 && (name.ends_with(b"/") || own.ends_with(b"/")) {
             return Err(broken("a directory has content"));
@@ -278,7 +278,9 @@ impl Count<'_> {
             self.mentions.doubt();
         }
         if kind == b'1' || kind == b'2' {
-            let target = said.target().unwrap_or_else(|| to_zero(&header[157..257]));
+            let target = overrides
+                .target()
+                .unwrap_or_else(|| to_zero(&header[157..257]));
             return self.mentions.link(name, target, kind == b'1');
         }
         let before = self.left;
@@ -290,9 +292,9 @@ impl Count<'_> {
     }
 }
 
-/// What is said of an entry before it.
+/// What extended headers before an entry set for it.
 #[derive(Default)]
-struct Said {
+struct EntryOverrides {
     size: Option<u64>,
     path: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
@@ -300,15 +302,15 @@ struct Said {
     long_target: Option<Vec<u8>>,
 }
 
-impl Said {
-    /// Takes what an entry of this kind says.
+impl EntryOverrides {
+    /// Takes the extended header of this kind.
     fn add(&mut self, kind: u8, text: &[u8]) -> io::Result<()> {
         match kind {
             b'L' => self.long_name = Some(to_zero(text).to_vec()),
             b'K' => self.long_target = Some(to_zero(text).to_vec()),
             b'x' => {
                 let (long_name, long_target) = (self.long_name.take(), self.long_target.take());
-                *self = Said {
+                *self = EntryOverrides {
                     long_name,
                     long_target,
                     ..records(text)?
@@ -317,7 +319,7 @@ impl Said {
             // What is said of all ends what is said of the next one, and nothing of it counts.
             _ => {
                 records(text)?;
-                *self = Said::default();
+                *self = EntryOverrides::default();
             }
         }
         Ok(())
@@ -422,10 +424,10 @@ fn is_header(block: &[u8; BLOCK]) -> bool {
     let bytes = bytes.map(|(at, byte)| if is_sum(at) { b' ' } else { *byte });
     let unsigned: i64 = bytes.clone().map(i64::from).sum();
     let signed: i64 = bytes.map(|byte| i64::from(byte.cast_signed())).sum();
-    let said = number(&block[148..156])
+    let checksum = number(&block[148..156])
         .ok()
         .and_then(|it| i64::try_from(it).ok());
-    said == Some(unsigned) || said == Some(signed)
+    checksum == Some(unsigned) || checksum == Some(signed)
 }
 
 /// A number of a header: octal digits, or bytes where those are too few.
@@ -448,10 +450,10 @@ fn number(field: &[u8]) -> io::Result<u64> {
 }
 
 /// What records say of the next file.
-fn records(mut text: &[u8]) -> io::Result<Said> {
-    let mut said = Said::default();
+fn records(mut text: &[u8]) -> io::Result<EntryOverrides> {
+    let mut overrides = EntryOverrides::default();
     while !text.is_empty() {
-        let wrong = || broken("what is said of a file makes no sense");
+        let wrong = || broken("the extended header of a file is invalid");
         let space = text
             .iter()
             .position(|byte| *byte == b' ')
@@ -474,15 +476,15 @@ fn records(mut text: &[u8]) -> io::Result<Said> {
             let size = std::str::from_utf8(size)
                 .ok()
                 .and_then(|it| it.parse().ok());
-            said.size = Some(size.ok_or_else(wrong)?);
+            overrides.size = Some(size.ok_or_else(wrong)?);
         } else if let Some(path) = record.strip_prefix(b"path=") {
-            said.path = named(path);
+            overrides.path = named(path);
         } else if let Some(target) = record.strip_prefix(b"linkpath=") {
-            said.target = named(target);
+            overrides.target = named(target);
         }
         text = text.get(length..).ok_or_else(wrong)?;
     }
-    Ok(said)
+    Ok(overrides)
 }
 
 #[cfg(test)]

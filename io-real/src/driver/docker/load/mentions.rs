@@ -4,7 +4,7 @@
 //! Lists of layers may stand before the layers or behind them, in files of any name: links lead to them. So each file
 //! counts that reads like such a list. Where it is not certain which file a list means, it means the largest.
 //!
-//! Which images there are, and what they are called, is said in one of these files. An image's id is the name of its
+//! Which images there are, and what they are called, is listed in one of these files. An image's id is the name of its
 //! configuration, since both are the sum of that.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::measure::broken;
 
 /// How much of names is remembered, in bytes, and what each costs beside its text.
-const ROOM: usize = 32 << 20;
+const NAME_BUDGET: usize = 32 << 20;
 const COST: usize = 64;
 
 /// How many links may lead to one another.
@@ -44,7 +44,7 @@ pub(super) struct Mentions {
     largest: u64,
     /// Whether names may mean something else than here.
     is_odd: bool,
-    room: usize,
+    budget: usize,
 }
 
 impl Mentions {
@@ -57,7 +57,7 @@ impl Mentions {
             is_manifest: false,
             largest: 0,
             is_odd: false,
-            room: ROOM,
+            budget: NAME_BUDGET,
         }
     }
 
@@ -100,7 +100,7 @@ impl Mentions {
     }
 
     /// Takes a file that may say something of layers.
-    pub(super) fn said(&mut self, text: &[u8]) -> io::Result<()> {
+    pub(super) fn read_layers(&mut self, text: &[u8]) -> io::Result<()> {
         let mut failed = None;
         let is_list = text.trim_ascii_start().starts_with(b"[");
         let read = match is_list {
@@ -109,7 +109,7 @@ impl Mentions {
         };
         match (failed, read) {
             (Some(error), _) => Err(error),
-            (None, Err(_)) => Err(broken("what it says of its images makes no sense")),
+            (None, Err(_)) => Err(broken("the description of its images is invalid")),
             (None, Ok(())) => Ok(()),
         }
     }
@@ -122,7 +122,7 @@ impl Mentions {
     }
 
     fn image(&mut self, text: &[u8], failed: &mut Option<io::Error>) -> Read {
-        let mut is_said = false;
+        let mut has_layers = false;
         if self.is_manifest {
             self.note_image(text, failed)?;
         }
@@ -131,8 +131,8 @@ impl Mentions {
                 return Ok(());
             }
             // Engines differ in which of two they mean.
-            if std::mem::replace(&mut is_said, true) {
-                return Err(serde_json::Error::custom("layers are said twice"));
+            if std::mem::replace(&mut has_layers, true) {
+                return Err(serde_json::Error::custom("layers are given twice"));
             }
             let mut layers = Vec::new();
             elements(value.get().as_bytes(), |layer| {
@@ -249,14 +249,14 @@ impl Mentions {
     }
 
     fn spend(&mut self, length: usize) -> io::Result<()> {
-        let left = self.room.checked_sub(length.saturating_add(COST));
-        self.room = left.ok_or_else(|| broken("it names too many files"))?;
+        let left = self.budget.checked_sub(length.saturating_add(COST));
+        self.budget = left.ok_or_else(|| broken("it names too many files"))?;
         Ok(())
     }
 }
 
-/// Whether a file may be one that [`Mentions::said`] understands, by what it begins with.
-pub(super) fn is_said(begin: &[u8], is_all: bool) -> bool {
+/// Whether a file may be one that [`Mentions::read_layers`] understands, by what it begins with.
+pub(super) fn may_describe_layers(begin: &[u8], is_all: bool) -> bool {
     match begin.trim_ascii_start().first() {
         Some(first) => b"[{".contains(first),
         None => !is_all,
@@ -313,7 +313,7 @@ fn layer_of(layer: &RawValue) -> Result<Option<String>, serde_json::Error> {
     fields(layer.as_bytes(), |key, value| {
         if is(key, "digest") {
             if digest.is_some() {
-                return Err(serde_json::Error::custom("a digest is said twice"));
+                return Err(serde_json::Error::custom("a digest is given twice"));
             }
             digest = serde_json::from_str(value.get())?;
         }

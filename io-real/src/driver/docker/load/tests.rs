@@ -125,7 +125,7 @@ async fn archive_gives_back_only_what_it_named() {
 }
 
 #[tokio::test]
-async fn archive_that_names_nothing_gives_back_what_became_new() {
+async fn archive_without_names_restores_tags_it_changed() {
     let fetched = "0f".repeat(32);
     let before = images(&[("a:1", "a"), ("b:1", "b"), ("c:1", "c")]);
     let now = [("a:1", "evil"), ("b:1", "c"), ("c:1", fetched.as_str())];

@@ -82,11 +82,11 @@ impl Brought {
     }
 
     fn bounded(mut self) -> Brought {
-        let mut room = MOST;
+        let mut remaining = MOST;
         self.names = self.names.map(|names| {
             let fits = |name: &String| {
-                let left = room.checked_sub(name.len().saturating_add(super::TAG_EXTRA));
-                room = left.unwrap_or(0);
+                let left = remaining.checked_sub(name.len().saturating_add(super::TAG_EXTRA));
+                remaining = left.unwrap_or(0);
                 left.is_some()
             };
             names.into_iter().take_while(fits).collect()

@@ -113,16 +113,16 @@ fn archive_that_becomes_huge_is_not_handed_over() {
 
 /// An archive that says something of what follows, and ends.
 fn extended(record: &[u8]) -> Vec<u8> {
-    let mut said = Builder::new(Vec::new());
+    let mut entry = Builder::new(Vec::new());
     let mut header = Header::new_ustar();
     header.set_entry_type(EntryType::XHeader);
     header.set_size(record.len() as u64);
-    said.append_data(&mut header, "x", record).unwrap();
-    said.into_inner().unwrap()
+    entry.append_data(&mut header, "x", record).unwrap();
+    entry.into_inner().unwrap()
 }
 
 #[test]
-fn size_that_is_only_said_counts() {
+fn declared_size_counts() {
     let mut header = Header::new_gnu();
     header.set_path("huge").unwrap();
     header.set_size(1 << 40);
@@ -151,7 +151,7 @@ fn file_with_holes_is_refused() {
 }
 
 #[test]
-fn what_is_no_archive_of_images_is_refused() {
+fn invalid_image_archive_is_refused() {
     let cut = archive(&[("file", &[b'x'; 2000])]);
     // What was counted to its end may go on: no engine makes an image of it.
     let broken: [(&[u8], _); 2] = [
@@ -178,7 +178,7 @@ impl Read for Slow<'_> {
 }
 
 #[test]
-fn compression_that_begins_in_two_parts_is_seen() {
+fn compression_header_in_two_parts_is_recognised() {
     let layer = gzipped(&archive(&[("zeros", &vec![0; 8 << 20])]));
     let mut unpacked = 0;
     let mut plain = plain(BufReader::with_capacity(1, Slow(&layer))).unwrap();
@@ -222,8 +222,8 @@ fn directory_of_an_old_archive_has_no_content() {
     let mut long = [0; BLOCK];
     long[..5].copy_from_slice(b"long/");
     let of_file = header(0, b"file", size);
-    let said = header(b'L', b"x", 5);
-    let blocks: Vec<u8> = [said.as_bytes(), &long, of_file.as_bytes()]
+    let entry = header(b'L', b"x", 5);
+    let blocks: Vec<u8> = [entry.as_bytes(), &long, of_file.as_bytes()]
         .into_iter()
         .flatten()
         .copied()
@@ -292,10 +292,10 @@ fn layer_counts_as_often_as_its_digest_is_named() {
     let layer = archive(&[("file", &[b'x'; 1 << 20])]);
     let named = |count: usize| {
         let layers = vec![serde_json::json!({"digest": "sha256:0a"}); count];
-        let said = serde_json::to_vec(&serde_json::json!({"layers": layers})).unwrap();
+        let manifest = serde_json::to_vec(&serde_json::json!({"layers": layers})).unwrap();
         archive(&[
             ("blobs/sha256/0a", &layer),
-            ("blobs/sha256/0b", &said),
+            ("blobs/sha256/0b", &manifest),
             ("index.json", b"{}"),
         ])
     };
@@ -309,7 +309,7 @@ fn layer_counts_as_often_as_its_digest_is_named() {
     assert_refused(
         &archive(&[("x", twice), ("y", &[0; 9000])]),
         MIB,
-        "makes no sense",
+        "is invalid",
     );
 }
 
@@ -363,7 +363,7 @@ fn noted(archive: &[u8]) -> Brings {
     file.write_all(archive).unwrap();
     file.rewind().unwrap();
     let (into, mut pieces) = mpsc::channel(1);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let limit = Limit {
         most: MIB,
         why: "as the test says".to_owned(),
@@ -372,7 +372,7 @@ fn noted(archive: &[u8]) -> Brings {
     let passing = std::thread::spawn(move || {
         // Who cannot note them does not pass the end on.
         let fail = |brings| {
-            tell.send(brings).unwrap();
+            sender.send(brings).unwrap();
             Err(io::Error::other("the disk is full"))
         };
         pass_on(file, &limit, &into, fail);
@@ -387,7 +387,7 @@ fn noted(archive: &[u8]) -> Brings {
     }
     passing.join().unwrap();
     assert!(bytes < archive.len(), "the engine has all of it");
-    told.recv().unwrap()
+    receiver.recv().unwrap()
 }
 
 #[test]
