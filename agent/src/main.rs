@@ -14,5 +14,5 @@ fn main() -> ExitCode {
     if word.is_some_and(|word| word == notify::HELPER) {
         return notify::helper_main();
     }
-    drover::cli::main(std::env::args_os())
+    drover::program::main(std::env::args_os())
 }

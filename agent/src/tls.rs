@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use drover_tls::client::{self, Believes};
+use drover_tls::client::{self, Believes, server_name};
 use drover_tls::{Authorities, Current, Identity, server};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
-use crate::cluster::name_of_nodes;
 use crate::config::tls::TlsConfig;
 
 /// What is in force. Clones share it.
@@ -31,6 +30,14 @@ struct Loaded {
     nodes: Option<Arc<ClientConfig>>,
     named: Option<Arc<ClientConfig>>,
     http: Option<Arc<ServerConfig>>,
+}
+
+/// The name of the nodes of a region. As in Nomad, their certificates have it, whatever their addresses are.
+///
+/// # Errors
+/// The region cannot be a part of a name.
+pub(crate) fn name_of_nodes(region: &str) -> Result<ServerName<'static>, String> {
+    server_name(&format!("client.{region}.nomad"))
 }
 
 impl Tls {

@@ -50,6 +50,7 @@ mod program_pages;
 mod ranges;
 pub mod recorder;
 pub mod safe_open;
+pub mod sampler;
 pub mod session;
 pub mod shim;
 mod small_files;

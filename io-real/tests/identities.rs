@@ -19,7 +19,6 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::model::authority::Authority;
-use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
 use drover_core::paths::task_path::{Base, TaskPath};
 use drover_core::time::{Span, Timestamp};
@@ -73,22 +72,7 @@ fn start() -> DriverEffect {
         launch: LaunchId(1),
         config: Arc::new(TaskConfig {
             run: Run(1),
-            job: String::new(),
-            group: String::new(),
-            config: BTreeMap::new(),
-            env: BTreeMap::new(),
-            user: String::new(),
-            cpu_shares: 0,
-            cpu_quota: None,
-            memory_limit: 0,
-            memory_reserved: 0,
-            cores: [].into(),
-            logs: LogConfig::default(),
-            reserved: Default::default(),
-            device_env: BTreeMap::new(),
-            profile: None,
-            container: None,
-            network: None,
+            ..TaskConfig::default()
         }),
     })
 }

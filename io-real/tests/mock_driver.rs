@@ -10,8 +10,6 @@ use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
-use drover_core::model::device::Reserved;
-use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
@@ -28,19 +26,8 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
         job: "job".to_owned(),
         group: "group".to_owned(),
         config,
-        env: BTreeMap::new(),
-        user: String::new(),
         cpu_shares: 100,
-        cpu_quota: None,
-        memory_limit: 0,
-        memory_reserved: 0,
-        cores: [].into(),
-        logs: LogConfig::default(),
-        reserved: Reserved::default(),
-        device_env: BTreeMap::new(),
-        profile: None,
-        container: None,
-        network: None,
+        ..TaskConfig::default()
     }
 }
 

@@ -9,7 +9,6 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use common::driver::{World, sh};
 use common::{handle, wait_readable};
@@ -30,18 +29,6 @@ fn program(script: &str, time: Span, task: TaskConfig) -> Program {
     }
 }
 
-fn ask(world: &mut World, launch: u128, program: Program) -> Op {
-    let (launch, program) = (LaunchId(launch), Arc::new(program));
-    world.ask(|op| {
-        DriverEffect::Exec(request::Exec {
-            op,
-            launch,
-            program,
-            output: false,
-        })
-    })
-}
-
 fn answer(world: &mut World, asked: Op) -> Result<i32, Failure> {
     match world.receive() {
         DriverInput::Executed { op, result, .. } if op == asked => result,
@@ -50,7 +37,7 @@ fn answer(world: &mut World, asked: Op) -> Result<i32, Failure> {
 }
 
 fn exec(world: &mut World, launch: u128, program: Program) -> Result<i32, Failure> {
-    let asked = ask(world, launch, program);
+    let asked = world.ask_exec(launch, program);
     answer(world, asked)
 }
 
@@ -148,7 +135,7 @@ fn script_is_killed_at_timeout() {
     let mut world = World::new("script-time");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & sleep 1000";
-    let asked = ask(&mut world, 1, program(script, Span::secs(15), sh(SLEEP)));
+    let asked = world.ask_exec(1, program(script, Span::secs(15), sh(SLEEP)));
     let daemon = process(&mut world, "daemon");
     let late = answer(&mut world, asked).unwrap_err();
     assert!(late.message.contains("within 15s"), "{late:?}");
@@ -162,7 +149,7 @@ fn change_script_ends_with_its_task() {
     let mut world = World::new("script-task");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "echo $$ > pid; trap '' TERM INT HUP; while :; do sleep 1000; done";
-    let asked = ask(&mut world, 1, program(script, Span::secs(3600), sh(SLEEP)));
+    let asked = world.ask_exec(1, program(script, Span::secs(3600), sh(SLEEP)));
     let script = process(&mut world, "pid");
     world.ask(|op| {
         DriverEffect::Destroy(request::Destroy {
@@ -201,7 +188,7 @@ fn task_exit_is_reported_before_script_exit() {
     let task = "until [ -e pid ]; do sleep 0.01; done; exit 0";
     world.start(1, sh(task)).unwrap();
     let script = "echo $$ > pid; exec sleep 1000";
-    let asked = ask(&mut world, 1, program(script, Span::secs(3600), sh(SLEEP)));
+    let asked = world.ask_exec(1, program(script, Span::secs(3600), sh(SLEEP)));
     assert_eq!(world.exited().code, Some(0));
     world.ask(|op| {
         DriverEffect::Destroy(request::Destroy {
@@ -224,7 +211,7 @@ fn script_of_dead_agent_is_killed_by_next() {
     let mut world = World::new("script-orphan");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "echo $$ > pid; exec sleep 1000";
-    ask(&mut world, 1, program(script, Span::secs(3600), sh(SLEEP)));
+    world.ask_exec(1, program(script, Span::secs(3600), sh(SLEEP)));
     let script = process(&mut world, "pid");
     world.begin();
     let life = world.life();

@@ -11,7 +11,8 @@ use drover_core::stats::running::Running;
 use drover_core::stats::usage::{TaskUsage, Usage};
 use drover_io_real::driver::Driver;
 use drover_io_real::gate::Gate;
-use drover_io_real::stats::{Depth, Disks, HostSampler, Sampler};
+use drover_io_real::sampler::{Depth, Sampler};
+use drover_io_real::stats::{Disks, HostSampler};
 use std::convert::Infallible;
 use std::sync::Arc;
 

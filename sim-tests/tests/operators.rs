@@ -91,6 +91,31 @@ fn stop_without_shutdown_delay_ends_tasks_soon() {
     });
 }
 
+/// What is still starting when it is stopped at once is asked to end as soon as it runs.
+#[test]
+fn starting_task_stopped_without_delay_ends_as_soon_as_it_runs() {
+    for_seeds(60, |sim| {
+        let mut web = slow_to_end();
+        web.task_groups[0].tasks[0] =
+            (web.task_groups[0].tasks[0].clone()).with("start_block_for", "20s");
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 1)?;
+        // In one request, or in a second one that takes the delays back.
+        if sim.seed() % 2 == 0 {
+            sim.deregister("web", false);
+            sim.run(Span::secs(2))?;
+        }
+        let job = sim.key_of("web");
+        sim.ask(Deregister {
+            job,
+            purge: false,
+            no_shutdown_delay: true,
+        });
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.converge()
+    });
+}
+
 /// An operator who tires of waiting for the delays of a job asks again.
 #[test]
 fn shutdown_delays_of_job_that_run_are_ended_by_stop_without_them() {

@@ -23,7 +23,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::capability::{
+use crate::capability::{
     self, Capability, HostVolumeCapability, Level, PoolCapability, VariableCapability,
 };
 use crate::jobspec;

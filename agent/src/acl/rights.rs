@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::capability::{
-    Capability, HostVolumeCapability, Level, PoolCapability, VariableCapability,
-};
 use super::glob::ByName;
 use super::policy::{NamespaceRule, Policy};
+use crate::capability::{
+    Capability, HostVolumeCapability, Level, PoolCapability, VariableCapability,
+};
 
 /// What somebody may do.
 #[derive(Clone, Debug, PartialEq, Eq)]

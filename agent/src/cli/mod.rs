@@ -120,14 +120,13 @@ use client::Client;
 use context::{Context, Outcome};
 use screen::{Colour, Screen};
 
-use crate::{runtime, times};
+use crate::times;
 
-/// After how many pieces of work the runtime looks whether somebody asks for something. With its own 61 a request waits
-/// for as many pieces of a long list, each a few hundred microseconds, before it is seen at all.
-const POLLS_BETWEEN_EVENTS: u32 = 4;
-
-/// Runs the program with these arguments, the first of which is its own name.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Reads the command line, the first word of which is the program's own name. What is wrong with it is told.
+///
+/// # Errors
+/// There is nothing to run: with this the program ends.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let mut args = dashes::rewrite(&Cli::command(), args);
     let asks_version = |arg: &OsString| arg == "-v" || arg == "-version" || arg == "--version";
     if let Some(first) = args.get_mut(1).filter(|arg| asks_version(arg)) {
@@ -139,34 +138,22 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         .collect();
     if let Some(advice) = not_ours::advice(&words) {
         Screen::of_process(Colour::Never).complain(&advice);
-        return ExitCode::FAILURE;
+        return Err(ExitCode::FAILURE);
     }
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(error) => {
-            match advice_about(&words, &error) {
-                Some(advice) => Screen::of_process(Colour::Never).complain(&advice),
-                // There is nobody left to tell if this fails.
-                None => drop(error.print()),
-            }
-            let code = if rehearses { rehearse::ERROR } else { 1 };
-            return ExitCode::from(if error.use_stderr() { code } else { 0 });
+    let cli = Cli::try_parse_from(args).map_err(|error| {
+        match advice_about(&words, &error) {
+            Some(advice) => Screen::of_process(Colour::Never).complain(&advice),
+            // There is nobody left to tell if this fails.
+            None => drop(error.print()),
         }
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .event_interval(POLLS_BETWEEN_EVENTS)
-        .enable_all()
-        .build();
-    match runtime {
-        Ok(runtime) => {
-            let code = runtime.block_on(run(cli));
-            // Whoever still reads from a terminal is not waited for.
-            runtime.shutdown_background();
-            code
-        }
-        Err(error) => {
-            Screen::of_process(Colour::Never).complain(&format!("cannot start: {error}"));
-            ExitCode::FAILURE
+        let code = if rehearses { rehearse::ERROR } else { 1 };
+        ExitCode::from(if error.use_stderr() { code } else { 0 })
+    })?;
+    match misplaced(&cli) {
+        None => Ok(cli),
+        Some(why) => {
+            Screen::of_process(cli.connection.colour()).complain(why);
+            Err(ExitCode::FAILURE)
         }
     }
 }
@@ -191,14 +178,9 @@ fn misplaced(cli: &Cli) -> Option<&'static str> {
     )
 }
 
-async fn run(cli: Cli) -> ExitCode {
-    if let Some(why) = misplaced(&cli) {
-        Screen::of_process(cli.connection.colour()).complain(why);
-        return ExitCode::FAILURE;
-    }
+/// Runs a command that is not an agent itself, and says what went wrong.
+pub async fn run(cli: Cli) -> ExitCode {
     let command = match cli.command {
-        Command::Up(args) => return runtime::up(args).await,
-        Command::Agent(args) => return runtime::agent(args).await,
         Command::Rehearse(args) => {
             let mut screen = Screen::of_process(cli.connection.colour());
             return ExitCode::from(rehearse::run(&mut screen, &args));

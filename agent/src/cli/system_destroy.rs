@@ -13,7 +13,7 @@ use super::args::DestroyArgs;
 use super::confirm;
 use super::context::{Context, Outcome};
 use super::exit_code::Failure;
-use crate::runtime::CGROUP_PARENT;
+use crate::config::CGROUP_PARENT;
 
 /// How long tasks have to end by themselves.
 const GRACE: Duration = Duration::from_secs(10);

@@ -65,7 +65,7 @@ use rustls::ClientConfig;
 
 use inbound::Inbound;
 use introduction::Introduction;
-pub(crate) use to_nodes::{ToNodes, name_of_nodes};
+pub(crate) use to_nodes::ToNodes;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drover_io_real::connect::{Connect, Connecting, Connection};
-use drover_tls::client::{self, name_at, server_name};
+use drover_tls::client::{self, name_at};
 use drover_tls::{Current, TlsError};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+
+use crate::tls::name_of_nodes;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -28,14 +30,6 @@ enum Names {
     Role(ServerName<'static>),
     /// For the host that its address names, or for this, which the settings know.
     Host { or: Option<ServerName<'static>> },
-}
-
-/// The name of the nodes of a region. As in Nomad, their certificates have it, whatever their addresses are.
-///
-/// # Errors
-/// The region cannot be a part of a name.
-pub(crate) fn name_of_nodes(region: &str) -> Result<ServerName<'static>, String> {
-    server_name(&format!("client.{region}.nomad"))
 }
 
 impl ToNodes {

@@ -89,6 +89,9 @@ use server::ServerConfig;
 use telemetry::Telemetry;
 use tls::TlsConfig;
 
+/// The control group below which all tasks are.
+pub(crate) const CGROUP_PARENT: &str = "drover";
+
 /// What a file may have, besides blocks of Nomad that have no effect.
 const BLOCKS: &[&str] = &[
     "acl",

@@ -13,7 +13,8 @@ use drover_core::model::node::Node;
 use drover_core::stats::board::AllocUsage;
 use drover_core::stats::running::Running;
 use drover_core::store::record::AllocRecord;
-use drover_io_real::stats::{Depth, HostSampler, Sampler};
+use drover_io_real::sampler::{Depth, Sampler};
+use drover_io_real::stats::HostSampler;
 
 use super::answer::{self, Answer};
 use super::dto::{AllocStats, HostStats};

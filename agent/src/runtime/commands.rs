@@ -18,13 +18,14 @@ use super::cluster;
 use super::scratch::Scratch;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
-use super::{Asked, Recording, Running, Settings, Signals, flush_log, init_log, start};
+use super::{Recording, Running, Settings, flush_log, init_log, start};
 use crate::admission::drivers::DriverRules;
 use crate::admission::{Refused, check_pool};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
 use crate::config::{self, FileConfig};
 use crate::http::{self, AclSettings, Listeners, LocalSocket};
+use crate::signals::{Asked, Signals};
 use crate::tls::Tls;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again; unless it is only

@@ -15,7 +15,7 @@ use drover_io_real::network::resolver::{Resolver, resolver};
 use drover_io_real::network::{CniPlugins, NETWORKS, Networks};
 
 use super::Settings;
-use super::setup::CGROUP_PARENT;
+use crate::config::CGROUP_PARENT;
 
 /// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
 /// say whose they are.

@@ -8,7 +8,6 @@ mod log;
 mod output;
 mod scratch;
 mod setup;
-mod shutdown;
 mod terminal;
 mod up;
 
@@ -20,9 +19,7 @@ use crate::config::FileConfig;
 use crate::tls::Tls;
 
 pub use commands::{agent, up};
-pub(crate) use setup::CGROUP_PARENT;
 pub use setup::{Running, SetupError, start};
-pub use shutdown::{Asked, Signals};
 
 /// What the operator says of an agent.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use drover_io_real::destroy::DestroyGuard;
 use tokio::task::spawn_blocking;
 
-use super::CGROUP_PARENT;
 use crate::cli::args::AgentArgs;
+use crate::config::CGROUP_PARENT;
 
 /// A data directory that lasts as long as its agent.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ use drover_io_real::cgroup::Moves;
 use drover_io_real::cluster::{CallServers, KnowAllocs, ServeTasks};
 use drover_io_real::core_dumps;
 use drover_io_real::data_dir::{DataDir, DataDirError};
+use drover_io_real::device::DevicePlugin;
 use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
-use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::{AllocDirs, Quotas};
 use drover_io_real::driver::exec::Exec;
 use drover_io_real::driver::external::Collectors;
@@ -42,10 +42,11 @@ use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::notify::{NodeName, Notifier};
 use drover_io_real::open_files;
-use drover_io_real::plugins::{PluginSettings, Plugins};
+use drover_io_real::plugins::{DevicePlugins, PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
+use drover_io_real::sampler::Sampler;
 use drover_io_real::shim::ShimHome;
-use drover_io_real::stats::{Disks, HostSampler, Sampler};
+use drover_io_real::stats::{Disks, HostSampler};
 use drover_io_real::store::{Store, StoreError, StoreKeys};
 use drover_io_real::transfers::Transfers;
 use drover_io_real::volumes::{VOLUMES, VolumeDirs};
@@ -62,9 +63,6 @@ use crate::http::Events;
 use crate::http::ForServers;
 use crate::http::Measures;
 use crate::http::{StatusServers, TokenServers};
-
-/// The control group below which all tasks are.
-pub(crate) const CGROUP_PARENT: &str = "drover";
 
 /// What is wrong where `disk_quota` is wanted and nobody can.
 const NO_QUOTAS: &str = "client: disk_quota is on, and the file system of the data directory does not enforce \

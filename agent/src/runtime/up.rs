@@ -16,10 +16,10 @@ use drover_io_real::transfers::{Amount, Transfers};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{mpsc, watch};
 
-use super::Signals;
 use super::output::{self, Line};
 use super::terminal::Terminal;
 use crate::agent_handle::{AgentHandle, AgentStopped};
+use crate::signals::Signals;
 
 /// How many lines of output may wait to be shown.
 const LINES: usize = 256;

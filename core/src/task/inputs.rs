@@ -112,8 +112,9 @@ impl TaskRunner {
     /// The process lives: a kill comes before a restart before peace.
     fn now_runs(&mut self, cx: &mut Cx<'_>) {
         self.phase = Phase::Running;
-        if self.kill.is_some() {
-            self.begin_stop(cx, true);
+        if let Some(kill) = &self.kill {
+            let with_delay = !kill.at_once;
+            self.begin_stop(cx, with_delay);
         } else if self.record.restarting {
             self.begin_stop(cx, false);
         }

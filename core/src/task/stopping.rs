@@ -139,8 +139,11 @@ impl TaskRunner {
         self.ask_to_stop(cx);
     }
 
-    /// It waits for its shutdown delay no longer.
+    /// It waits for its shutdown delay no longer, nor will it once its start is answered.
     pub fn end_delay(&mut self, cx: &mut Cx<'_>) {
+        if let Some(kill) = &mut self.kill {
+            kill.at_once = true;
+        }
         if matches!(self.phase, Phase::Delaying(_)) {
             self.ask_to_stop(cx);
         }

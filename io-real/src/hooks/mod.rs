@@ -16,7 +16,6 @@ use crate::artifact::Artifacts;
 use crate::cancel::UnderWay;
 use crate::cgroup::Moves;
 use crate::cluster::ServeTasks;
-use crate::device::DevicePlugins;
 use crate::dir_locks::DirLocks;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
@@ -24,6 +23,7 @@ use crate::gate::Gate;
 use crate::identity::Issuer;
 use crate::migrate::Migration;
 use crate::network::Networks;
+use crate::plugins::DevicePlugins;
 use crate::templates::Templates;
 
 /// Whose hook it is.

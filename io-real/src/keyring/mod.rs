@@ -30,7 +30,7 @@ use drover_core::ids::NodeId;
 use self::files::Dir;
 use self::root::RootKey;
 use self::seal::Secret;
-pub(crate) use self::travel::{adopt, open_sealed, open_with};
+pub(crate) use self::travel::{TravelError, adopt, open_sealed, open_with};
 use crate::facts;
 
 /// The keyring's directory, in the data directory.

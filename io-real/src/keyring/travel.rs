@@ -5,7 +5,25 @@ use std::path::Path;
 use super::files::{Dir, StoredKey};
 use super::root::RootKey;
 use super::{DIR, DataKey, KeyId, Keyring, KeyringError, Keys, MOST};
-use crate::store::SnapshotError;
+
+/// Why data keys of a snapshot cannot be used.
+#[derive(Debug)]
+pub(crate) enum TravelError {
+    /// There is no root key.
+    NoRoot,
+    /// One is none.
+    Damaged,
+    /// No root key opens this one.
+    Locked(KeyId),
+    /// The keyring cannot be used.
+    Keyring(KeyringError),
+}
+
+impl From<KeyringError> for TravelError {
+    fn from(error: KeyringError) -> TravelError {
+        TravelError::Keyring(error)
+    }
+}
 
 impl Keyring {
     /// The data keys as they lie on the disk.
@@ -22,7 +40,7 @@ impl Keyring {
     ///
     /// # Errors
     /// One cannot be opened.
-    pub(crate) fn open_sealed(&self, sealed: &[(KeyId, &[u8])]) -> Result<Keys, SnapshotError> {
+    pub(crate) fn open_sealed(&self, sealed: &[(KeyId, &[u8])]) -> Result<Keys, TravelError> {
         open_with(&[&self.root], sealed)
     }
 }
@@ -36,13 +54,13 @@ pub(crate) fn open_sealed(
     data_dir: &Path,
     root: Option<&RootKey>,
     sealed: &[(KeyId, &[u8])],
-) -> Result<Keys, SnapshotError> {
+) -> Result<Keys, TravelError> {
     let path = data_dir.join(DIR);
     let dir = Dir::find(&path).map_err(|error| KeyringError::Io(path, error))?;
     let beside = dir.map(|dir| dir.root()).transpose()?.flatten();
     let roots: Vec<&RootKey> = root.into_iter().chain(&beside).collect();
     match roots.is_empty() {
-        true => Err(SnapshotError::NoRoot),
+        true => Err(TravelError::NoRoot),
         false => open_with(&roots, sealed),
     }
 }
@@ -54,12 +72,12 @@ pub(crate) fn open_sealed(
 pub(crate) fn open_with(
     roots: &[&RootKey],
     sealed: &[(KeyId, &[u8])],
-) -> Result<Keys, SnapshotError> {
+) -> Result<Keys, TravelError> {
     let mut keys = Keys::default();
     for (id, text) in sealed {
-        let stored = StoredKey::read(*id, text).ok_or(SnapshotError::Damaged("a key is none"))?;
+        let stored = StoredKey::read(*id, text).ok_or(TravelError::Damaged)?;
         let secret = roots.iter().find_map(|root| stored.open(root));
-        let secret = secret.ok_or(SnapshotError::Locked(*id))?;
+        let secret = secret.ok_or(TravelError::Locked(*id))?;
         let created = stored.created;
         keys.all.insert(*id, DataKey { secret, created });
     }

@@ -8,6 +8,7 @@
 //! It lends a plugin to the loop as a driver (`driver/external/`) or as devices (`device/`), and
 //! remembers how the next agent finds it. `device/declared.rs` has devices that need no plugin.
 
+mod device_plugins;
 mod devices;
 mod drivers;
 mod memory;
@@ -31,6 +32,7 @@ use crate::driver::external::{Collectors, Handles, PluginDriver};
 use crate::driver::{DriverStream, Inbox};
 use crate::plugin::PluginDir;
 
+pub use device_plugins::DevicePlugins;
 use memory::Memory;
 pub(crate) use memory::{forget, remembered};
 use one::One;

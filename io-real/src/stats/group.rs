@@ -28,7 +28,7 @@ pub enum GroupDirs {
 
 /// The files of a group, held open.
 #[derive(Debug)]
-pub(super) struct GroupFiles {
+pub(crate) struct GroupFiles {
     counters: Vec<(File, Take)>,
     /// Nobody throttles it, which is known without reading.
     unthrottled: bool,
@@ -37,7 +37,7 @@ pub(super) struct GroupFiles {
 
 impl GroupFiles {
     /// Opens what there is. `None`: the group is gone.
-    pub(super) fn open(dirs: &GroupDirs) -> Option<GroupFiles> {
+    pub(crate) fn open(dirs: &GroupDirs) -> Option<GroupFiles> {
         let mut counters = Vec::new();
         let mut unthrottled = false;
         let mut add = |dir: &Path, files: &[(&str, Take)]| {
@@ -82,7 +82,7 @@ impl GroupFiles {
     }
 
     /// Reads each file once. `None`: the group is gone.
-    pub(super) fn read(&self, buffer: &mut Buffer) -> Option<Counters> {
+    pub(crate) fn read(&self, buffer: &mut Buffer) -> Option<Counters> {
         let mut reading = Counters::default();
         if self.unthrottled {
             reading.spent.throttled_periods = Some(0);
@@ -99,7 +99,7 @@ impl GroupFiles {
     }
 
     /// The list of its members.
-    pub(super) fn members<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
+    pub(crate) fn members<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
         buffer.read(self.members.as_ref()?)
     }
 }

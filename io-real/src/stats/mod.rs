@@ -1,6 +1,6 @@
 //! Statistics: reading what tasks and the machine use, when somebody looks.
 //!
-//! [`Sampler`] answers for tasks and [`HostSampler`] for the machine. Nothing is read while nobody
+//! [`crate::sampler`] answers for tasks and [`HostSampler`] for the machine. Nothing is read while nobody
 //! looks, and nothing twice in a second. What is read comes from counters of the kernel
 //! ([`counters`], pure functions over bytes); what it comes to is the core's to say
 //! ([`drover_core::stats`]).
@@ -31,20 +31,16 @@
 //!   task. The machine is known 17 ms after the start.
 
 pub mod counters;
-mod devices;
 mod disks;
-mod group;
+pub(crate) mod group;
 mod host;
 pub(crate) mod listening;
-mod processes;
-mod read;
-mod sampler;
-mod task;
+pub(crate) mod processes;
+pub(crate) mod read;
 
 pub use disks::Disks;
 pub use group::GroupDirs;
 pub use host::HostSampler;
-pub use sampler::{Depth, Sampler};
 
 use std::time::Duration;
 
@@ -55,7 +51,7 @@ pub const FRESH: Duration = Duration::from_secs(1);
 pub(crate) const RECENT: Duration = Duration::from_secs(60);
 
 /// How long a first look takes, because a percentage needs two samples.
-const SHORT: Duration = Duration::from_millis(100);
+pub(crate) const SHORT: Duration = Duration::from_millis(100);
 
 /// Where something of a launch can be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,21 +10,21 @@ use super::counters::{pids, process_memory, process_stat};
 use super::read::Buffer;
 
 /// How many processes of a task are looked at.
-pub(super) const MOST: usize = 256;
+pub(crate) const MOST: usize = 256;
 
 /// The kernel's directory of processes.
 #[derive(Debug)]
-pub(super) struct Proc(OwnedFd);
+pub(crate) struct Proc(OwnedFd);
 
 impl Proc {
     /// `None`: there is none here.
-    pub(super) fn open() -> Option<Proc> {
+    pub(crate) fn open() -> Option<Proc> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(CWD, "/proc", flags, Mode::empty()).ok().map(Proc)
     }
 
     /// The counters of a process. `None`: it is gone.
-    pub(super) fn sample(&self, pid: u32, buffer: &mut Buffer) -> Option<(ProcessId, Counters)> {
+    pub(crate) fn sample(&self, pid: u32, buffer: &mut Buffer) -> Option<(ProcessId, Counters)> {
         let text = buffer.read_at(&self.0, &format!("{pid}/stat"))?;
         let (start, spent) = process_stat(text)?;
         let text = buffer.read_at(&self.0, &format!("{pid}/status"))?;
@@ -34,7 +34,7 @@ impl Proc {
 
     /// A process and what descends from it: the processes of a task without a group, as far as none
     /// of them ended before its children. Empty if another process has that number now.
-    pub(super) fn tree(&self, root: (i32, u64), buffer: &mut Buffer) -> Vec<u32> {
+    pub(crate) fn tree(&self, root: (i32, u64), buffer: &mut Buffer) -> Vec<u32> {
         let Ok(first) = u32::try_from(root.0) else {
             return Vec::new();
         };

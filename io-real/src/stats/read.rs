@@ -12,7 +12,7 @@ const MOST: usize = 64 * 1024;
 
 /// What is read is in here until the next is.
 #[derive(Debug)]
-pub(super) struct Buffer(Vec<u8>);
+pub(crate) struct Buffer(Vec<u8>);
 
 impl Default for Buffer {
     fn default() -> Buffer {
@@ -23,7 +23,7 @@ impl Default for Buffer {
 impl Buffer {
     /// The file from its beginning, or nothing if it cannot be read. Of one that is too long only
     /// whole lines count.
-    pub(super) fn read(&mut self, file: impl AsFd) -> Option<&[u8]> {
+    pub(crate) fn read(&mut self, file: impl AsFd) -> Option<&[u8]> {
         let mut length = 0;
         loop {
             let buffer = self.0.get_mut(length..).filter(|buffer| !buffer.is_empty());
@@ -45,13 +45,13 @@ impl Buffer {
     }
 
     /// As [`Buffer::read`]; nothing of a file that there is not.
-    pub(super) fn all(&mut self, file: Option<&File>) -> &[u8] {
+    pub(crate) fn all(&mut self, file: Option<&File>) -> &[u8] {
         let text = file.and_then(|file| self.read(file));
         text.unwrap_or_default()
     }
 
     /// As [`Buffer::read`], of a file that is opened for it.
-    pub(super) fn read_at(&mut self, dir: impl AsFd, path: &str) -> Option<&[u8]> {
+    pub(crate) fn read_at(&mut self, dir: impl AsFd, path: &str) -> Option<&[u8]> {
         let file = openat(dir, path, FLAGS, Mode::empty()).ok()?;
         self.read(file)
     }
@@ -60,6 +60,6 @@ impl Buffer {
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
 
 /// Opens a file to read it again and again; nothing if there is none.
-pub(super) fn open(path: &Path) -> Option<File> {
+pub(crate) fn open(path: &Path) -> Option<File> {
     openat(CWD, path, FLAGS, Mode::empty()).ok().map(File::from)
 }

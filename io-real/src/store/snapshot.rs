@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::codec;
 use super::sealed::{self, PREFIX};
-use crate::keyring::{KeyId, Keyring, KeyringError, Keys, Opened};
+use crate::keyring::{KeyId, Keyring, KeyringError, Keys, Opened, TravelError};
 
 /// How a snapshot begins.
 const MAGIC: &[u8] = b"drover snapshot\n";
@@ -116,6 +116,17 @@ impl std::error::Error for SnapshotError {}
 impl From<KeyringError> for SnapshotError {
     fn from(error: KeyringError) -> SnapshotError {
         SnapshotError::Keyring(error)
+    }
+}
+
+impl From<TravelError> for SnapshotError {
+    fn from(error: TravelError) -> SnapshotError {
+        match error {
+            TravelError::NoRoot => SnapshotError::NoRoot,
+            TravelError::Damaged => SnapshotError::Damaged("a key is none"),
+            TravelError::Locked(key) => SnapshotError::Locked(key),
+            TravelError::Keyring(error) => SnapshotError::Keyring(error),
+        }
     }
 }
 

@@ -9,7 +9,6 @@
 #[path = "engine.rs"]
 pub mod engine;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,19 +106,9 @@ pub fn command(words: &[&str]) -> TaskConfig {
         job: "job".to_owned(),
         group: "group".to_owned(),
         config: config.into(),
-        env: BTreeMap::new(),
-        user: String::new(),
         cpu_shares: 100,
-        cpu_quota: None,
         memory_limit: 64 << 20,
-        memory_reserved: 0,
-        cores: [].into(),
-        network: None,
-        reserved: drover_core::model::device::Reserved::default(),
-        device_env: [].into(),
-        profile: None,
-        container: None,
-        logs: LogConfig::default(),
+        ..TaskConfig::default()
     };
     with(config, "args", list(&words[1..]))
 }

@@ -2,7 +2,7 @@
 
 use super::groups::Groups;
 use drover_core::agent::Input;
-use drover_core::effect::{DriverEffect, TaskConfig, request};
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
@@ -62,18 +62,9 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         group: "group".to_owned(),
         config: config.into(),
         env: [path].into(),
-        user: String::new(),
         cpu_shares: 100,
-        cpu_quota: None,
         memory_limit: 256 << 20,
-        memory_reserved: 0,
-        cores: [].into(),
-        reserved: drover_core::model::device::Reserved::default(),
-        device_env: [].into(),
-        profile: None,
-        container: None,
-        network: None,
-        logs: LogConfig::default(),
+        ..TaskConfig::default()
     }
 }
 
@@ -212,6 +203,19 @@ impl World {
     pub fn ask_start(&mut self, launch: u128, config: TaskConfig) -> Op {
         let (launch, config) = (LaunchId(launch), Arc::new(config));
         self.ask(|op| DriverEffect::Start(request::Start { op, launch, config }))
+    }
+
+    /// Asks for a program beside a launch and does not wait.
+    pub fn ask_exec(&mut self, launch: u128, program: Program) -> Op {
+        let (launch, program) = (LaunchId(launch), Arc::new(program));
+        self.ask(|op| {
+            DriverEffect::Exec(request::Exec {
+                op,
+                launch,
+                program,
+                output: false,
+            })
+        })
     }
 
     pub fn start(&mut self, launch: u128, config: TaskConfig) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drover_core::driver::config::ExecConfig;
 use drover_core::driver::isolation::ExecPolicy;
 use drover_core::effect::request::{OpenSession, SessionProgram};
-use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
+use drover_core::effect::{DriverEffect, Program, TaskConfig};
 use drover_core::ids::LaunchId;
 use drover_core::input::DriverInput;
 use drover_core::time::Span;
@@ -71,21 +71,13 @@ pub fn beside(world: &mut World, command: &str, args: &[&str], config: TaskConfi
 
 /// Runs a script of a shell beside the first task, as the agent runs those of checks, to its good end.
 pub fn run_beside(world: &mut World, text: String, task: TaskConfig) {
-    let program = Arc::new(Program {
+    let program = Program {
         command: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), text],
         timeout: Span::secs(60),
         task,
-    });
-    let launch = LaunchId(1);
-    world.ask(|op| {
-        DriverEffect::Exec(request::Exec {
-            op,
-            launch,
-            program,
-            output: false,
-        })
-    });
+    };
+    world.ask_exec(1, program);
     match world.receive() {
         DriverInput::Executed { result, .. } => assert_eq!(result, Ok(0)),
         other => panic!("{other:?}"),

@@ -56,18 +56,9 @@ pub fn sh(script: &str) -> TaskConfig {
         group: "group".to_owned(),
         config: config.as_map().unwrap().clone(),
         env: [path].into(),
-        user: String::new(),
         cpu_shares: 100,
-        cpu_quota: None,
         memory_limit: 256 << 20,
-        memory_reserved: 0,
-        cores: [].into(),
-        reserved: drover_core::model::device::Reserved::default(),
-        device_env: [].into(),
-        profile: None,
-        container: None,
-        network: None,
-        logs: LogConfig::default(),
+        ..TaskConfig::default()
     }
 }
 

@@ -21,7 +21,7 @@ use super::screen::clean;
 use super::table::table;
 use super::usage::{host_memory, unset};
 use crate::http::dto::HostStats;
-use crate::runtime::Signals;
+use crate::signals::Signals;
 use crate::times;
 
 /// How often it is drawn.

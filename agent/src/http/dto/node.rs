@@ -156,7 +156,7 @@ impl NodeDto {
                 ("CSIControllerPlugins", json!({})),
                 ("CSINodePlugins", json!({})),
                 ("HostNetworks", Value::Null),
-                ("CgroupParent", json!(crate::runtime::CGROUP_PARENT)),
+                ("CgroupParent", json!(crate::config::CGROUP_PARENT)),
                 ("ComputedClass", json!("")),
                 ("GCVolumesOnNodeGC", json!(false)),
                 ("IdentitySigningKeyID", json!("")),

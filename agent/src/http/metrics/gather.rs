@@ -13,7 +13,7 @@ use drover_io_real::agent_handle::CoreMetrics;
 use drover_io_real::facts;
 use drover_io_real::forward::ForwardCounts;
 use drover_io_real::notify::Notifier;
-use drover_io_real::stats::Depth;
+use drover_io_real::sampler::Depth;
 
 use super::Metrics;
 use super::jobs::{Jobs, label_dispatch};

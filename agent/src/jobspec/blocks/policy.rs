@@ -1,7 +1,7 @@
 //! A policy of access control: its whole body is this block.
 
 use super::{Attr, Block, Finish, Kind, attr, labelled, one};
-use crate::acl::capability::{
+use crate::capability::{
     Capability, HostVolumeCapability, Level, NAMESPACE_POLICIES, PoolCapability, VariableCapability,
 };
 

@@ -53,7 +53,7 @@ impl DriverRequest for Start {
 }
 
 /// What a driver needs to start a task.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskConfig {
     /// The running number of this start.
     pub run: Run,

@@ -8,7 +8,6 @@ use drover_core::effect::request::{Destroy, Recover, Start, Stop};
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{LaunchId, Run as StartNumber, TaskKey};
 use drover_core::input::DriverInput;
-use drover_core::model::device::Reserved;
 use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
 use drover_core::time::Span;
@@ -285,21 +284,6 @@ impl Run {
 fn config() -> TaskConfig {
     TaskConfig {
         run: StartNumber(1),
-        job: String::new(),
-        group: String::new(),
-        config: [].into(),
-        env: [].into(),
-        user: String::new(),
-        cpu_shares: 0,
-        cpu_quota: None,
-        memory_limit: 0,
-        memory_reserved: 0,
-        cores: [].into(),
-        logs: LogConfig::default(),
-        reserved: Reserved::default(),
-        device_env: [].into(),
-        profile: None,
-        container: None,
-        network: None,
+        ..TaskConfig::default()
     }
 }

@@ -8,11 +8,12 @@ use drover_core::stats::sample::{Counters, ProcessId, Sample};
 use drover_core::stats::usage::TaskUsage;
 use drover_core::time::Timestamp;
 
-use super::counters::pids;
-use super::group::GroupFiles;
-use super::processes::{MOST, Proc};
-use super::read::Buffer;
-use super::{Depth, FRESH, RECENT, SHORT, StatsSource};
+use super::Depth;
+use crate::stats::counters::pids;
+use crate::stats::group::GroupFiles;
+use crate::stats::processes::{MOST, Proc};
+use crate::stats::read::Buffer;
+use crate::stats::{FRESH, RECENT, SHORT, StatsSource};
 
 /// What a launch is measured by.
 #[derive(Debug)]

@@ -8,6 +8,9 @@
 //! Between looks nothing runs; files stay open until somebody looks at something and nobody has
 //! looked at them for a minute.
 
+mod devices;
+mod task;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -20,15 +23,15 @@ use futures::future::{join, join_all};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::processes::Proc;
-use super::read::Buffer;
-use super::task::{Outcome, Round, Watched, With};
-use super::{RECENT, SHORT};
+use self::task::{Outcome, Round, Watched, With};
 use crate::clock;
-use crate::device::DevicePlugins;
 use crate::driver::Driver;
 use crate::driver::external::PluginDriver;
 use crate::gate::Gate;
+use crate::plugins::DevicePlugins;
+use crate::stats::processes::Proc;
+use crate::stats::read::Buffer;
+use crate::stats::{RECENT, SHORT};
 
 /// How many tasks that nobody asked for are measured beside one that was asked for.
 const MOST_BESIDE: usize = 512;
@@ -50,9 +53,9 @@ pub enum Depth {
 pub struct Sampler {
     drivers: Arc<BTreeMap<String, Arc<dyn Driver>>>,
     /// Who measures by itself, if somebody does.
-    pub(super) plugins: Option<DevicePlugins>,
+    plugins: Option<DevicePlugins>,
     gate: Gate,
-    pub(super) board: Arc<Lock<Board>>,
+    board: Arc<Lock<Board>>,
     state: Arc<Mutex<State>>,
     /// When the board was last cleared of what is long over.
     swept: Arc<Lock<Option<Instant>>>,
