@@ -36,6 +36,7 @@ mod tests {
     use crate::hooks::world_tests::{Began, World, last_words};
     use crate::input::HookOutput;
     use crate::model::device::{AssignedDevices, DeviceNode};
+    use crate::work::HookWork;
 
     fn held_by(task: &str, id: &str) -> AssignedDevices {
         AssignedDevices {
@@ -91,6 +92,32 @@ mod tests {
         assert_eq!(world.start_well(&mut task), ["make directory"]);
         assert_eq!(task.record().reserved.nodes, [node]);
         assert_eq!(task.record().hooks_done.get("devices"), Some(&given.env));
+    }
+
+    #[test]
+    fn devices_of_rebuilt_task_dir_are_reserved_anew() {
+        let mut world = world(vec![held_by("server", "gpu1")]);
+        let mut task = world.task();
+        let node = DeviceNode {
+            task_path: "/dev/gpu1".to_owned(),
+            host_path: "/dev/gpu1".to_owned(),
+            permissions: "rw".to_owned(),
+        };
+        let given = HookOutput {
+            nodes: vec![node],
+            ..HookOutput::default()
+        };
+        world.start_with(&mut task, "reserve devices", &Ok(given));
+        let mut task = world.restarted(&task);
+        let rebuilt = HookOutput {
+            rebuilt: true,
+            ..HookOutput::default()
+        };
+        // The plugin is asked once more, and says that it needs nothing this time.
+        let asked = world.start_with(&mut task, "make directory", &Ok(rebuilt));
+        let asked: Vec<_> = asked.iter().map(HookWork::words).collect();
+        assert_eq!(asked, ["make directory", "reserve devices"]);
+        assert_eq!(task.record().reserved.nodes, []);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::cx::Cx;
 use crate::driver::isolation::{account, has_own_users};
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
+use crate::model::device::Reserved;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Op;
 use crate::task::runner::{Scope, TaskRunner};
@@ -49,8 +50,10 @@ impl TaskHook for TaskDir {
     fn done(&self, task: &mut TaskRunner, _cx: &mut Cx<'_>, _op: Op, answer: &HookOutput) {
         task.secrets = answer.secrets.clone();
         if answer.rebuilt {
-            // What other hooks prepare once was in it.
-            task.edit().hooks_done.clear();
+            // What other hooks prepare once was in it, and they say once more what it needs.
+            let record = task.edit();
+            record.hooks_done.clear();
+            record.reserved = Reserved::default();
         }
     }
 }
