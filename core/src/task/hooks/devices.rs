@@ -47,6 +47,14 @@ mod tests {
         }
     }
 
+    fn node() -> DeviceNode {
+        DeviceNode {
+            task_path: "/dev/gpu1".to_owned(),
+            host_path: "/dev/gpu1".to_owned(),
+            permissions: "rw".to_owned(),
+        }
+    }
+
     fn world(devices: Vec<AssignedDevices>) -> World {
         let mut world = World::new();
         world.record.devices = devices;
@@ -77,20 +85,15 @@ mod tests {
     fn devices_are_reserved_once_and_what_they_need_is_kept() {
         let mut world = world(vec![held_by("server", "gpu1")]);
         let mut task = world.task();
-        let node = DeviceNode {
-            task_path: "/dev/gpu1".to_owned(),
-            host_path: "/dev/gpu1".to_owned(),
-            permissions: "rw".to_owned(),
-        };
         let given = HookOutput {
             env: [("GPU".to_owned(), "1".to_owned())].into(),
-            nodes: vec![node.clone()],
+            nodes: vec![node()],
             ..HookOutput::default()
         };
         world.start_with(&mut task, "reserve devices", &Ok(given.clone()));
         let mut task = world.restarted(&task);
         assert_eq!(world.start_well(&mut task), ["make directory"]);
-        assert_eq!(task.record().reserved.nodes, [node]);
+        assert_eq!(task.record().reserved.nodes, [node()]);
         assert_eq!(task.record().hooks_done.get("devices"), Some(&given.env));
     }
 
@@ -98,13 +101,8 @@ mod tests {
     fn devices_of_rebuilt_task_dir_are_reserved_anew() {
         let mut world = world(vec![held_by("server", "gpu1")]);
         let mut task = world.task();
-        let node = DeviceNode {
-            task_path: "/dev/gpu1".to_owned(),
-            host_path: "/dev/gpu1".to_owned(),
-            permissions: "rw".to_owned(),
-        };
         let given = HookOutput {
-            nodes: vec![node],
+            nodes: vec![node()],
             ..HookOutput::default()
         };
         world.start_with(&mut task, "reserve devices", &Ok(given));
