@@ -101,6 +101,12 @@ impl World {
         &self.sampler.board
     }
 
+    /// Whether enough time passed since somebody looked: counters are too coarse for less.
+    pub(crate) fn may_sample(&self) -> bool {
+        let last = self.sampler.sampling.at;
+        last == Span::ZERO || self.elapsed.0 - last.0 >= Span::millis(1).0
+    }
+
     /// Somebody looks at what these tasks use, and at the machine.
     pub(crate) fn sample_statistics(&mut self, running: Vec<Running>) {
         let wall = self.now().wall;

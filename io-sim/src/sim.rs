@@ -22,7 +22,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::scheduler::ports::host_network_attribute;
 use drover_core::stats::running::Running;
-use drover_core::time::Instant;
+use drover_core::time::{Instant, Span};
 
 use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
@@ -108,6 +108,8 @@ pub struct Sim {
     restart_at: Option<Instant>,
     call: Option<Call>,
     died_in_step: bool,
+    /// How long no agent runs after one died by chance, at most.
+    pub(crate) longest_absence: Span,
     requests: BTreeMap<RequestId, (u64, Request)>,
     last_request: u64,
     /// In which namespaces jobs were handed in last.
@@ -149,6 +151,7 @@ impl Sim {
             restart_at: None,
             call: None,
             died_in_step: false,
+            longest_absence: Span::secs(60),
             requests: BTreeMap::new(),
             last_request: 0,
             namespaces: BTreeMap::new(),
@@ -420,7 +423,8 @@ impl Sim {
         if self.steps.is_multiple_of(SPURIOUS_EACH) {
             self.spurious_timeout_changes_nothing(agent)?;
         }
-        if !self.quiet && self.steps.is_multiple_of(SAMPLE_INTERVAL) {
+        let samples = !self.quiet && self.world.may_sample();
+        if samples && self.steps.is_multiple_of(SAMPLE_INTERVAL) {
             let allocs = agent.view().allocs();
             self.world
                 .sample_statistics(allocs.flat_map(Running::of).collect());

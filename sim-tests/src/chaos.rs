@@ -2,19 +2,21 @@
 
 use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
+use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, CheckAndRegister, Collect, CollectAlloc, DeleteVariable,
     Deregister, Dispatch, Driver, Evaluate, Expect, FailDeployment, HandOver, OpenSession,
     PauseDeployment, PromoteDeployment, PutVariable, Register, Replace, Resize, Restart,
-    RestartTask, RevertJob, ScaleJob, Script, Seen, SetAllocHealth, SetStable, Shutdown, Signal,
-    SignalTask, StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
+    RestartTask, RevertJob, ScaleJob, Script, Seen, SetAllocHealth, SetStable, Settings, Shutdown,
+    Signal, SignalTask, StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
 };
 use drover_io_sim::{Dice, Faults, Search};
 
 use crate::acl_acts::acts_of_acl;
 use crate::build::GroupExt;
+use crate::changes::{changes, in_a_hurry};
 use crate::clock::launches_by_hand;
 use crate::cluster::in_a_cluster;
 use crate::engine::on_an_engine;
@@ -88,6 +90,8 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(5, "acts of deployments", "") {
         acts.push(act_of_deployments(&mut dice, count));
     }
+    changes(&mut dice, count, &mut acts);
+    in_a_hurry(&mut dice, count, &mut acts);
     reach_for_the_ending(&mut dice, &mut acts);
     launches_by_hand(&mut dice, &jobs, &mut acts);
     let has = scarce(&mut dice, &mut jobs);
@@ -101,6 +105,11 @@ pub fn script(seed: u64) -> Script {
     vary_policies(&mut dice, &mut jobs);
     namespaces(&mut dice, &mut jobs, &mut acts);
     acts_of_acl(&mut dice, &mut acts);
+    if dice.below(2, "canonical", "") == 1 {
+        // As real agents get them.
+        jobs.iter_mut().for_each(canonicalize);
+    }
+    let settings = settings(&mut dice, has.is_some());
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
@@ -119,6 +128,7 @@ pub fn script(seed: u64) -> Script {
         acts,
         then: Span::secs(120),
         has,
+        settings,
         ..Script::default()
     };
     let script = on_an_engine(&mut dice, script);
@@ -140,6 +150,28 @@ fn networks(dice: &mut Dice, jobs: &mut [Job]) {
             *group = group.clone().network(mode.unwrap_or("bridge"));
         }
     }
+}
+
+/// In some worlds little is kept of what is over; a machine that has little may keep some for itself, or promise more.
+fn settings(dice: &mut Dice, is_small: bool) -> Settings {
+    let mut settings = Settings::default();
+    if dice.below(4, "keeps little", "") == 1 {
+        settings.keeps = dice.one_of(&[2, 0, 5], "keeps", "");
+    }
+    if dice.below(4, "keeps not long", "") == 1 {
+        let span = dice.one_of(&[600, 60, 3600], "keeps for", "");
+        settings.keeps_for = span.map(Span::secs);
+    }
+    if dice.below(4, "is away for long", "") == 1 {
+        let span = dice.one_of(&[600, 7200], "away for", "");
+        settings.away = span.map(Span::secs);
+    }
+    if is_small && dice.below(2, "shares", "") == 1 {
+        settings.reserved.memory = dice.one_of(&[100, 400], "reserved", "").unwrap_or(0);
+        let percent = dice.one_of(&[100, 150], "overcommit", "").unwrap_or(100);
+        (settings.overcommit.memory, settings.overcommit.cpu) = (percent, percent);
+    }
+    settings
 }
 
 /// In some worlds the machine has little, and jobs ask for much of it.

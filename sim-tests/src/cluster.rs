@@ -12,7 +12,7 @@ use drover_io_sim::{Dice, Faults};
 
 /// In some worlds the node is in a cluster.
 pub(crate) fn in_a_cluster(dice: &mut Dice, mut script: Script) -> Script {
-    if dice.below(8, "cluster", "") != 1 {
+    if dice.below(6, "cluster", "") != 1 {
         return script;
     }
     script.cluster = true;
@@ -103,6 +103,7 @@ fn at_servers(act: Act) -> Option<Act> {
         }
         .into(),
         What::Deregister(it) => ClusterDeregister { job: it.job }.into(),
+        What::DeregisterWithoutDelay(it) => ClusterDeregister { job: it.job }.into(),
         What::StopAlloc(it) => ClusterStopAlloc {
             job: it.job,
             nth: it.nth.unwrap_or(0),
@@ -115,6 +116,7 @@ fn at_servers(act: Act) -> Option<Act> {
         | What::SignalTask(_)
         | What::OpenSession(_)
         | What::CollectAlloc(_)
+        | What::ApplyNodeMeta(_)
         | What::Driver(_)
         | What::ChangeTemplate(_)
         | What::Shutdown(_)

@@ -18,7 +18,7 @@
 //! that a search found becomes a scenario with the bug's name in one of `tests/known_bugs_of_*.rs`.
 //!
 //! Random worlds are made by [`chaos`]: each seed is another script of jobs, requests and faults; one
-//! seed in fifty is a [`fleet`] of several nodes. A third of them have a *theme* ([`theme`]): everything in them is about tokens, or scripts, or
+//! seed in fifty is a [`fleet`] of several nodes. Half of them have a *theme* ([`theme`]): everything in them is about tokens, or scripts, or
 //! disks, so that what is rare elsewhere meets itself often. Whatever needs three rare things at
 //! once should have one. Planted bugs are in `bugs/`, and `hunt` looks for them; `bugs/README.md`
 //! says how to plant one.
@@ -27,6 +27,7 @@
 
 mod acl_acts;
 pub mod build;
+mod changes;
 pub mod chaos;
 mod clock;
 mod cluster;
@@ -43,6 +44,7 @@ pub mod small;
 pub mod soak;
 pub mod specimen;
 mod theme;
+mod themes_of_operators;
 mod volume_acts;
 
 pub use seeds::{

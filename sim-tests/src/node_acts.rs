@@ -4,7 +4,9 @@ use drover_core::model::drain::{DrainDeadline, DrainSpec, Eligibility};
 use drover_core::model::scheduler::{Preemption, SchedulerConfig};
 use drover_core::time::Span;
 use drover_io_sim::Dice;
-use drover_io_sim::script::{Act, ApplyNodeMeta, SetEligibility, SetScheduler, UpdateDrain, What};
+use drover_io_sim::script::{
+    Act, ApplyNodeMeta, EvaluateNode, SetEligibility, SetScheduler, UpdateDrain, What,
+};
 
 /// In some worlds the node is drained or made ineligible; in most of those it is eligible again in the end.
 pub(crate) fn acts_of_the_node(dice: &mut Dice, acts: &mut Vec<Act>) {
@@ -52,7 +54,8 @@ fn act_of_the_node(dice: &mut Dice) -> Act {
         .into()
     };
     let rack = [Some("r1"), Some("r1"), Some("r2"), None][dice.below(4, "rack", "")];
-    let what = match dice.below(9, "act of the node", "") {
+    let what = match dice.below(10, "act of the node", "") {
+        9 => EvaluateNode.into(),
         7 | 8 => ApplyNodeMeta {
             meta: [("rack".to_owned(), rack.map(str::to_owned))].into(),
         }

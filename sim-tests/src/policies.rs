@@ -7,13 +7,13 @@
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy};
-use drover_core::model::task::Task;
+use drover_core::model::task::{Hook, Task};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::Dice;
 use drover_io_sim::script::{Act, ApplyNamespace, DeleteNamespace, What};
 
-use crate::build::{EVER, group, task};
+use crate::build::{EVER, GroupExt, TaskExt, group, task};
 
 /// In most worlds policies differ.
 pub(crate) fn vary_policies(dice: &mut Dice, jobs: &mut [Job]) {
@@ -23,7 +23,7 @@ pub(crate) fn vary_policies(dice: &mut Dice, jobs: &mut [Job]) {
     for job in jobs {
         let id = job.id.clone();
         if dice.below(6, "second group", &id) == 1 {
-            second_group(job);
+            second_group(dice, job);
         }
         for group in &mut job.task_groups {
             let entity = format!("{id} {}", group.name);
@@ -108,15 +108,28 @@ fn one_per_node(job: &Job) -> bool {
     matches!(job.job_type, JobType::System | JobType::Sysbatch)
 }
 
-/// One more group, of one task that runs for ever.
-fn second_group(job: &mut Job) {
+/// One more group, of a task that runs for ever, and now and then one before it. It may register a service, and roll
+/// out as the first one does.
+fn second_group(dice: &mut Dice, job: &mut Job) {
     if job.parameterized_job.is_some() || job.periodic.is_some() {
         return;
     }
     let mut second = group("h", [task("main")]);
+    if dice.below(3, "second group begins", &job.id) == 1 {
+        let before = task("before").hook(Hook::Prestart, false).ends("2s", 0);
+        second.tasks.push(before);
+    }
+    if dice.below(3, "second group registers", &job.id) == 1 {
+        second = second.registers("second-service", "8090");
+    }
+    second.count = dice.one_of(&[1, 2], "count of the second group", &job.id);
+    let first = &job.task_groups[0];
     second
         .reschedule_policy
-        .clone_from(&job.task_groups[0].reschedule_policy);
+        .clone_from(&first.reschedule_policy);
+    if dice.below(2, "second group rolls", &job.id) == 1 {
+        second.update.clone_from(&first.update);
+    }
     job.task_groups.push(second);
 }
 
@@ -150,6 +163,9 @@ fn of_group(dice: &mut Dice, job: &mut Job, nth: usize) {
         update.progress_deadline = Span::secs(whole.unwrap_or(600));
         let kinds = ["checks", "checks", "task_states"];
         kinds[dice.below(3, "health check", &entity)].clone_into(&mut update.health_check);
+        let counts = [1, 1, 2, 0];
+        let most = dice.one_of(&counts, "max parallel", &entity);
+        update.max_parallel = most.unwrap_or(1);
     }
 }
 
@@ -239,7 +255,7 @@ fn restarts(dice: &mut Dice, fails: bool, whole: bool, entity: &str) -> RestartP
             true => RestartMode::Delay,
             false => RestartMode::Fail,
         }),
-        render_templates: None,
+        render_templates: [None, Some(true), Some(false)][dice.below(3, "renders again", entity)],
     }
 }
 

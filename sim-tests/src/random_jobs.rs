@@ -5,7 +5,7 @@ use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Constraint, Job, JobType};
 use drover_core::model::policy::{RestartMode, RestartPolicy};
 use drover_core::model::scaling::ScalingPolicy;
-use drover_core::model::task::{Hook, Task};
+use drover_core::model::task::{Hook, LogConfig, Task};
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
@@ -16,6 +16,7 @@ use crate::build::{
     task,
 };
 use crate::clock::by_the_clock;
+use crate::theme::some_check;
 
 /// A job that comes to rest when it is left alone.
 pub(crate) fn random_job(dice: &mut Dice, id: &str) -> Job {
@@ -45,10 +46,12 @@ pub(crate) fn random_job(dice: &mut Dice, id: &str) -> Job {
         group = group.migrates();
     }
     if dice.below(6, "limit", id) == 1 && job_type.runs_to_completion() {
-        group.max_run_duration = Some(Span::secs(20));
+        let span = dice.one_of(&[20, 5, 60], "length of the limit", id);
+        group.max_run_duration = Some(Span::secs(span.unwrap_or(20)));
     }
     if dice.below(4, "group delay", id) == 1 {
-        group.shutdown_delay = Some(Span::secs(3));
+        let span = dice.one_of(&[3, 20], "length of the group delay", id);
+        group.shutdown_delay = Some(Span::secs(span.unwrap_or(3)));
     }
     let mut job = job(id, job_type, [group]);
     if dice.below(10, "rack", id) == 1 {
@@ -59,6 +62,14 @@ pub(crate) fn random_job(dice: &mut Dice, id: &str) -> Job {
         });
     }
     job.priority = [50, 50, 70, 30, 45][dice.below(5, "priority", id)];
+    if dice.below(10, "other rack", id) == 1 {
+        let keys = ["${meta.rack}", "${meta.nothing}"];
+        job.constraints.push(Constraint {
+            target: keys[dice.below(2, "which key", id)].to_owned(),
+            value: "r2".to_owned(),
+            operand: "!=".to_owned(),
+        });
+    }
     if job_type.runs_to_completion() && dice.below(4, "mould", id) == 1 {
         let mut job = parameterized(job);
         for task in &mut job.task_groups[0].tasks {
@@ -87,8 +98,7 @@ fn tasks_of(dice: &mut Dice, job_type: JobType, id: &str) -> Vec<Task> {
     ];
     for (name, hook, sidecar) in extra {
         if dice.below(4, "extra", &format!("{id} {name}")) == 1 {
-            let side = task(name).hook(hook, sidecar);
-            tasks.push(if sidecar { side } else { side.ends("2s", 0) });
+            tasks.push(extra_task(dice, task(name).hook(hook, sidecar), id));
         }
     }
     if dice.below(4, "second", id) == 1 {
@@ -117,6 +127,18 @@ fn tasks_of(dice: &mut Dice, job_type: JobType, id: &str) -> Vec<Task> {
         .collect()
 }
 
+/// A task beside the main ones: most do well, some end badly or though they are to run on.
+fn extra_task(dice: &mut Dice, task: Task, id: &str) -> Task {
+    let entity = format!("{id} {}", task.name);
+    let sidecar = task.lifecycle.as_ref().is_some_and(|it| it.sidecar);
+    match dice.below(10, "ends of extras", &entity) {
+        1 => task.ends("20s", 1),
+        2 => task.ends("20s", 0),
+        _ if sidecar => task,
+        _ => task.ends("2s", 0),
+    }
+}
+
 /// What a group and its tasks register, check and wait for.
 fn with_services(dice: &mut Dice, mut group: TaskGroup, id: &str) -> TaskGroup {
     if dice.below(3, "registers", id) == 1 {
@@ -124,7 +146,10 @@ fn with_services(dice: &mut Dice, mut group: TaskGroup, id: &str) -> TaskGroup {
         group.tasks[0] = group.tasks[0].clone().serves("task-service", "8081");
     }
     if dice.below(6, "is checked", id) == 1 {
-        let every = check("http", 300, &[check_restart(2, Span::secs(1))]);
+        let every = match dice.below(2, "which check", id) {
+            1 => some_check(dice, &format!("{id} checked"), &group.tasks[0].name),
+            _ => check("http", 300, &[check_restart(2, Span::secs(1))]),
+        };
         let service = checked(registered("checked-service", "8082"), [every]);
         group.tasks[0].services.push(service);
     }
@@ -238,6 +263,9 @@ fn task_faults(dice: &mut Dice, task: Task, id: &str) -> Task {
                 script.run_on_first_render = dice.below(2, "first script", &entity) == 1;
                 script.fail_on_error = dice.below(3, "fatal script", &entity) == 1;
             }
+            if dice.below(4, "splay", &format!("{entity} {nth}")) == 1 {
+                task.templates[nth].splay = Span::secs(30);
+            }
             if dice.below(6, "once", &format!("{entity} {nth}")) == 1 {
                 task.templates[nth].once = true;
             }
@@ -249,6 +277,10 @@ fn task_faults(dice: &mut Dice, task: Task, id: &str) -> Task {
         let ttls = [0, 600, 7200];
         let ttl = dice.one_of(&ttls, "ttl", &entity).unwrap_or(0);
         task = task.token(Span::secs(ttl), mode);
+        if dice.below(3, "second token", &entity) == 1 {
+            let mode = modes[dice.below(3, "mode of the second token", &entity)];
+            task = task.token(Span::secs(7200 - ttl), mode);
+        }
     }
     if dice.below(6, "artifact", &entity) == 1 {
         let source = "https://files/${NOMAD_TASK_NAME}.tgz";
@@ -258,8 +290,16 @@ fn task_faults(dice: &mut Dice, task: Task, id: &str) -> Task {
             false => task.fetches(source),
         };
     }
+    if dice.below(4, "logs", &entity) == 1 {
+        task.log_config = Some(LogConfig {
+            max_files: 3,
+            disabled: dice.below(2, "no logs", &entity) == 1,
+            ..LogConfig::default()
+        });
+    }
     if dice.below(6, "shutdown delay", &entity) == 1 {
-        task.shutdown_delay = Span::secs(2);
+        let span = dice.one_of(&[2, 15, 40], "length of the delay", &entity);
+        task.shutdown_delay = Span::secs(span.unwrap_or(2));
     }
     task
 }

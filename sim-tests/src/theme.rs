@@ -4,14 +4,16 @@
 use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartPolicy;
 use drover_core::model::task::Task;
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
-    Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate,
-    ForcePeriodic, HandOver, OpenSession, Register, Replace, Restart, RestartTask, Shutdown,
-    StopAlloc, TakeOver, TakeOverOne, TransferComplete, What,
+    Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, DeregisterWithoutDelay,
+    Dispatch, Evaluate, ForcePeriodic, HandOver, OpenSession, Register, Replace, Restart,
+    RestartTask, Shutdown, StopAlloc, StopAllocWithoutDelay, TakeOver, TakeOverOne,
+    TransferComplete, What,
 };
 use drover_io_sim::{Dice, Fault, Faults};
 
@@ -19,6 +21,9 @@ use crate::build::{
     EVER, GroupExt, TaskExt, check, check_restart, checked, group, parameterized, registered,
 };
 use crate::clock::by_the_clock;
+use crate::themes_of_operators::{
+    about_drains, about_rollouts, about_starts, is_drained, is_rolled_out,
+};
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +44,14 @@ pub(crate) enum Theme {
     Checks,
     /// Jobs that are launched by the clock, while agents come and go.
     Clock,
+    /// A node that is drained, and eligible again, again and again.
+    Drains,
+    /// Services that are rolled out before the last roll-out is over.
+    Rollouts,
+    /// Tasks whose starts fail, are lost, or are never answered.
+    Starts,
+    /// Stops that are not heeded.
+    Stops,
 }
 
 /// How often things of one theme go wrong, in thousandths, and how often at most.
@@ -48,7 +61,7 @@ const NEARLY_ALWAYS: u16 = 900;
 const AT_MOST: u32 = 10;
 
 impl Theme {
-    const ALL: [Theme; 8] = [
+    const ALL: [Theme; 12] = [
         Theme::Tokens,
         Theme::Scripts,
         Theme::Places,
@@ -57,11 +70,15 @@ impl Theme {
         Theme::Disks,
         Theme::Checks,
         Theme::Clock,
+        Theme::Drains,
+        Theme::Rollouts,
+        Theme::Starts,
+        Theme::Stops,
     ];
 
     /// What the world of a seed is about; most are about everything.
     pub(crate) fn of(dice: &mut Dice) -> Option<Theme> {
-        let has_one = dice.below(3, "has a theme", "") == 1;
+        let has_one = dice.below(2, "has a theme", "") == 1;
         let theme = dice.one_of(&Theme::ALL, "theme", "");
         theme.filter(|_| has_one)
     }
@@ -85,7 +102,20 @@ impl Theme {
                 &[Fault::FailCheck, Fault::HangCheck, Fault::BreakService],
                 OFTEN,
             ),
-            Theme::Places | Theme::Children | Theme::Clock => (&[], 0),
+            Theme::Places | Theme::Children | Theme::Clock | Theme::Drains => (&[], 0),
+            Theme::Rollouts => (&[Fault::KillProcess], SELDOM),
+            Theme::Starts => (
+                &[
+                    Fault::LoseStart,
+                    Fault::FailStartedStart,
+                    Fault::HangStart,
+                    Fault::FailHook,
+                    Fault::CrashInStep,
+                    Fault::Reboot,
+                ],
+                OFTEN,
+            ),
+            Theme::Stops => (&[Fault::HangStop, Fault::FailStop, Fault::Crash], OFTEN),
             Theme::Devices => (&devices, NEARLY_ALWAYS),
             Theme::Disks => (&[Fault::DiskPressure, Fault::SilentNode], NEARLY_ALWAYS),
         };
@@ -126,6 +156,35 @@ impl Theme {
                     Some(_) => task,
                 });
                 *job = by_the_clock(dice, job.clone());
+            }
+            Theme::Drains => {
+                lives_long(job);
+                is_drained(dice, job);
+            }
+            Theme::Rollouts => {
+                lives_long(job);
+                is_rolled_out(dice, job);
+            }
+            Theme::Starts => {
+                if dice.below(3, "is started once", &id) == 1 {
+                    each_task(job, |mut task| {
+                        task.restart_policy = task.restart_policy.map(|policy| RestartPolicy {
+                            attempts: Some(0),
+                            ..policy
+                        });
+                        task
+                    });
+                }
+            }
+            Theme::Stops => {
+                lives_long(job);
+                job.task_groups[0].shutdown_delay = dice
+                    .one_of(&[5, 0, 30], "delay of stops", &id)
+                    .map(Span::secs);
+                each_task(job, |mut task| {
+                    task.shutdown_delay = Span::secs(10);
+                    task
+                });
             }
             Theme::Devices => {
                 lives_long(job);
@@ -181,11 +240,12 @@ impl Theme {
                 (&[1, 5, 30], what)
             }
             Theme::Checks => {
-                let what = match dice.below(6, "about checks", &job) {
+                let what = match dice.below(7, "about checks", &job) {
                     0 => RestartTask { job, nth }.into(),
                     1 => StopAlloc { job, nth: None }.into(),
                     2 => changed(job, Change::Env(dice.pick("env", ""))),
                     3 => Replace.into(),
+                    4 => changed(job, Change::CheckInterval([20, 600][nth % 2])),
                     _ => changed(job, Change::KillTimeout(Span::secs(1))),
                 };
                 (&[5, 30, 100, 400], what)
@@ -226,6 +286,21 @@ impl Theme {
                 (&[5, 30, 60], what)
             }
             Theme::Disks => (&[0, 5, 60, 1500], about_disks(dice, job, nth)),
+            Theme::Drains => (&[0, 5, 60, 300], about_drains(dice, job)),
+            Theme::Rollouts => (&[0, 5, 30, 120, 700], about_rollouts(dice, job)),
+            Theme::Starts => (&[0, 5, 60], about_starts(dice, job, nth)),
+            Theme::Stops => {
+                let what = match dice.below(7, "about stops", &job) {
+                    0 => DeregisterWithoutDelay { job }.into(),
+                    1 => StopAllocWithoutDelay { job }.into(),
+                    2 => Deregister { job, purge: false }.into(),
+                    3 => StopAlloc { job, nth: None }.into(),
+                    4 => Register { job, change: None }.into(),
+                    5 => Restart { job, all: false }.into(),
+                    _ => changed(job, Change::Env(dice.pick("env", ""))),
+                };
+                (&[0, 1, 4, 8, 20], what)
+            }
         };
         Act {
             pause: Span::secs(dice.one_of(pauses, "pause of a theme", "").unwrap_or(0)),
@@ -312,7 +387,7 @@ fn has_checks(dice: &mut Dice, job: &mut Job) {
     }
 }
 
-fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
+pub(crate) fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
     let kind = ["http", "tcp", "grpc", "script"][dice.below(4, "check", entity)];
     let seconds = dice
         .one_of(&[100, 30, 300], "interval", entity)

@@ -7,13 +7,13 @@ use drover_sim_tests::soak::{Plan, soak};
 fn random_worlds_converge() {
     let plan = Plan {
         from: 0,
-        seeds: 2000,
-        seconds: 600,
+        seeds: 1000,
+        seconds: 1500,
         threads: 2,
         first_only: false,
     };
     let soaked = soak(plan, |_, _| {});
-    assert_eq!(soaked.seeds, 2000);
+    assert_eq!(soaked.seeds, 1000);
     if let Some((_, world, violation)) = soaked.violated.values().next() {
         panic!("{}", report(world, violation, None));
     }

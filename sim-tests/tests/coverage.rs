@@ -18,8 +18,8 @@ const OFTEN_ENOUGH: u64 = 10;
 fn worlds() -> Soaked {
     let plan = Plan {
         from: 1_000_000,
-        seeds: 2000,
-        seconds: 600,
+        seeds: 1000,
+        seconds: 1500,
         threads: available_parallelism().map_or(2, usize::from),
         first_only: false,
     };

@@ -6,13 +6,15 @@ use drover_core::agent::requests::{
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::model::alloc::ClientStatus;
+use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
+use drover_core::model::template::ChangeMode;
 use drover_core::time::Span;
-use drover_io_sim::Sim;
+use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupExt, TaskExt, group, job, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::inspect::{Inspect, SOON};
+use drover_sim_tests::inspect::{BENIGN, Inspect, SOON};
 
 /// A service that fails at once, replaced twice.
 fn hopeless() -> Job {
@@ -159,6 +161,37 @@ fn shutdown_delay_that_runs_is_ended_by_stop_without_it() {
             let mut old = old.filter(|one| one.record().id == alloc);
             old.all(|one| one.record().finished)
         })?;
+        sim.converge()
+    });
+}
+
+/// A task that ends by itself, as its script failed, waits for its delay before its group ends.
+#[test]
+fn delay_of_failed_task_is_ended_by_stop_without_it() {
+    for_seeds(60, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let mut web = slow_to_end();
+        let main = web.task_groups[0].tasks[0].clone();
+        let mut main = main.template(ChangeMode::Script);
+        if let Some(script) = &mut main.templates[0].change_script {
+            script.fail_on_error = true;
+        }
+        web.task_groups[0].tasks[0] = main;
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
+        sim.a_template_changes();
+        let waits = |sim: &Sim| sim.task_events("web", "main", EventType::WaitingShutdownDelay);
+        sim.until(SOON, |sim| waits(sim) == 1)?;
+        let job = sim.key_of("web");
+        sim.ask(Deregister {
+            job,
+            purge: false,
+            no_shutdown_delay: true,
+        });
+        sim.until(SOON, |sim| sim.living("main") == 0)?;
         sim.converge()
     });
 }

@@ -202,7 +202,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         if let Some(record) = snapshot.jobs.get(key) {
             plan_job(&mut pass, key, record);
         }
-        if pass.ends_something() {
+        if pass.is_over() {
             break;
         }
     }

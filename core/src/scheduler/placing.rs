@@ -72,9 +72,13 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Whether an allocation ends for what was decided.
-    pub(super) fn ends_something(&self) -> bool {
-        !self.ending.is_empty()
+    /// Whether what was decided has to happen before anything else is: an allocation ends, or its job is planned anew
+    /// as another version, before those of lower priority.
+    pub(super) fn is_over(&self) -> bool {
+        let last = self.actions.last();
+        let plans_anew =
+            last.is_some_and(|last| matches!(last, Action::Promote(..) | Action::Revert(..)));
+        plans_anew || !self.ending.is_empty()
     }
 
     /// An allocation is told to end.

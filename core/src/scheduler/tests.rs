@@ -234,6 +234,32 @@ fn rollout_with_unhealthy_alloc_fails() {
     assert!(world.plan(&[&web]).actions.contains(&end));
 }
 
+/// What the version that comes back needs is given to nobody else meanwhile.
+#[test]
+fn plan_with_revert_defers_later_jobs() {
+    let mut world = World::new();
+    let (web, batch) = (world.job("web", 70, 2, &[]), world.job("b", 50, 1, &[]));
+    world.change(&web, |record| Arc::make_mut(&mut record.job).stable = true);
+    world.next_version(&web, |job| {
+        job.stable = false;
+        job.meta.insert("new".to_owned(), "1".to_owned());
+        job.task_groups[0].update = Some(UpdateStrategy {
+            auto_revert: true,
+            ..UpdateStrategy::default()
+        });
+    });
+    let rollout = world.rolls_out(&web);
+    let id = world.runs(1, &web, &[]);
+    world.alloc(id).deployment = Some(rollout);
+    world.alloc(id).health = Some(DeploymentHealth {
+        healthy: false,
+        timestamp: Timestamp(0),
+    });
+    let plan = world.plan(&[&web, &batch]);
+    assert_eq!(plan.actions.last(), Some(&Action::Revert(web, 0)));
+    assert_eq!(plan.rest, [batch]);
+}
+
 #[test]
 fn purged_job_is_removed_with_last_alloc() {
     let mut world = World::new();

@@ -29,6 +29,13 @@ impl Checker {
         })?;
         self.holds(Property::NodeAndServersAgree, wrong.is_none(), || {
             wrong.unwrap_or_default()
+        })?;
+        self.running_services_are_at_servers(world, agent)?;
+        let known = servers.node(world.node_id).map(|it| &it.node.meta);
+        let wanted = self.wanted_meta();
+        let holds = known.is_none_or(|known| *known == wanted);
+        self.holds(Property::NodeAndServersAgree, holds, || {
+            format!("servers know the node with {known:?}, not {wanted:?}")
         })
     }
 }

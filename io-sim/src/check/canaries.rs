@@ -6,13 +6,14 @@ use std::sync::Arc;
 use drover_core::agent::requests::Request;
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{DeploymentId, GroupName};
+use drover_core::ids::{DeploymentId, GroupName, JobKey};
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::eval::{Deployment, DeploymentStatus};
+use drover_core::model::event::EventType;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::store::record::{AllocRecord, JobRecord};
-use drover_core::time::{Span, Timestamp};
+use drover_core::time::{Instant, Span, Timestamp};
 
 use super::policy::runs_the_same;
 use super::{Checker, Property, Verdict};
@@ -23,11 +24,21 @@ use crate::world::World;
 pub(super) struct Canaries {
     /// As they were when they were looked at last in this life of the agent.
     before: BTreeMap<DeploymentId, Arc<Deployment>>,
+    /// When allocations of jobs were said to be unhealthy last. What is reverted in place is not of the roll-out any
+    /// more when it is looked at.
+    unhealthy: BTreeMap<JobKey, Instant>,
 }
 
 impl Canaries {
     pub(super) fn agent_died(&mut self) {
         self.before.clear();
+    }
+
+    /// A task is told something.
+    pub(super) fn reported(&mut self, now: Instant, job: &JobKey, kind: EventType) {
+        if kind == EventType::AllocUnhealthy {
+            self.unhealthy.insert(job.clone(), now);
+        }
     }
 }
 
@@ -87,6 +98,19 @@ fn last_progress(
         .fold(job.submit_time, Timestamp::max)
 }
 
+/// Whether a roll-out may still go on.
+pub(super) fn is_open(rollout: &Deployment) -> bool {
+    match rollout.status {
+        DeploymentStatus::Running | DeploymentStatus::Paused => true,
+        DeploymentStatus::Successful | DeploymentStatus::Failed | DeploymentStatus::Cancelled => {
+            false
+        }
+    }
+}
+
+/// How late an agent may be called back.
+const SLACK: Span = Span::secs(66);
+
 /// Whether it is to go on. One that failed is replaced while its poststop tasks run.
 fn is_wanted(alloc: &AllocRecord) -> bool {
     alloc.desired == DesiredStatus::Run && !alloc.finished && !alloc.status.is_terminal()
@@ -102,7 +126,8 @@ impl Checker {
             let Some(job) = job.filter(|job| job.version(rollout.job_version).is_some()) else {
                 continue;
             };
-            if rollout.is_active() {
+            if is_open(rollout) {
+                self.progress_deadline_fails_deployment(world, agent, job, rollout)?;
                 self.old_version_serves_until_promotion(view, job, rollout)?;
                 self.paused_deployment_starts_nothing(view, rollout)?;
             }
@@ -112,6 +137,48 @@ impl Checker {
                 self.failed_deployment_has_a_cause(world, view, job, &before, rollout)?;
                 self.failed_deployment_reverts_once(job, &before, rollout)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A roll-out fails when a group of it, of which something is not healthy yet, came no nearer to its end for its
+    /// progress_deadline.
+    fn progress_deadline_fails_deployment(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        job: &JobRecord,
+        rollout: &Deployment,
+    ) -> Verdict {
+        let view = agent.view();
+        let rests = self.leaving || view.shutdown().is_some() || !view.is_fingerprinted();
+        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        let runs = rollout.status == DeploymentStatus::Running;
+        let Some(version) = job.version(rollout.job_version) else {
+            return Ok(());
+        };
+        if rests || late || !runs || world.wall_jumps > 0 {
+            return Ok(());
+        }
+        let now = world.now().wall;
+        for group in &version.task_groups {
+            let limit = group.update.as_ref().map(|update| update.progress_deadline);
+            let Some(limit) = limit.filter(|limit| *limit > Span::ZERO) else {
+                continue;
+            };
+            let here = of_rollout(view, rollout).filter(|it| it.group.as_str() == group.name);
+            let waits = here.clone().any(|it| is_wanted(it) && it.health.is_none());
+            // Here what was placed in this step is progress, too.
+            let placed = here.map(|it| it.create_time).max();
+            let last = last_progress((view, now), version, rollout, &group.name);
+            let last = placed.unwrap_or(last).max(last);
+            let holds = !waits || now <= last + limit + SLACK;
+            self.holds(Property::ProgressDeadlineFailsDeployment, holds, || {
+                format!(
+                    "{rollout:?}: {} came nearer at {last:?}, it is {now:?}",
+                    group.name
+                )
+            })?;
         }
         Ok(())
     }
@@ -243,7 +310,7 @@ impl Checker {
         before: &Deployment,
         rollout: &Deployment,
     ) -> Verdict {
-        let fails = before.is_active() && rollout.status == DeploymentStatus::Failed;
+        let fails = is_open(before) && rollout.status == DeploymentStatus::Failed;
         let version = job.version(rollout.job_version);
         let Some(version) = version.filter(|_| fails && world.wall_jumps == 0) else {
             return Ok(());
@@ -253,6 +320,7 @@ impl Checker {
         );
         let unhealthy = of_rollout(view, rollout)
             .any(|alloc| alloc.health.is_some_and(|health| !health.healthy));
+        let unhealthy = unhealthy || self.canaries.unhealthy.get(&rollout.job) == Some(&world.at);
         let now = world.now().wall;
         let is_late = |group: &TaskGroup| {
             let limit = group.update.as_ref().map(|update| update.progress_deadline);
@@ -274,7 +342,7 @@ impl Checker {
         before: &Deployment,
         rollout: &Deployment,
     ) -> Verdict {
-        let fails = before.is_active() && rollout.status == DeploymentStatus::Failed;
+        let fails = is_open(before) && rollout.status == DeploymentStatus::Failed;
         let failed = job.version(rollout.job_version);
         let Some(failed) = failed.filter(|_| fails) else {
             return Ok(());

@@ -13,6 +13,7 @@ use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::{DriverInput, ProbeAnswer};
 use drover_core::model::check::{CheckKind, CheckStatus, OnUpdate};
 use drover_core::model::event::{EventType, TaskEvent};
+use drover_core::model::job::Job;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Span};
@@ -31,6 +32,28 @@ pub(super) struct Checks {
     due: BTreeSet<TaskKey>,
     /// The allocations that were seen healthy.
     healthy: BTreeSet<AllocId>,
+    /// The checks of allocations, as read from their jobs.
+    read: BTreeMap<AllocId, (Arc<Job>, Specs)>,
+}
+
+type Specs = Arc<[Arc<CheckSpec>]>;
+
+impl Checks {
+    /// The checks of an allocation, as the version of the job says that it runs.
+    fn of_alloc(&mut self, agent: &Agent, alloc: &AllocRunner) -> Specs {
+        let (id, job) = (alloc.record().id, alloc.job());
+        if let Some((of, specs)) = self.read.get(&id)
+            && Arc::ptr_eq(of, job)
+        {
+            return specs.clone();
+        }
+        let group = job.group(alloc.record().group.as_str());
+        let consul = agent.view().runs_consul_services();
+        let specs = group.map_or(Vec::new(), |group| checks::of_group(group, consul));
+        let specs: Specs = specs.into();
+        self.read.insert(id, (job.clone(), specs.clone()));
+        specs
+    }
 }
 
 /// What is known of one check.
@@ -245,7 +268,8 @@ impl Checker {
         op: Op,
     ) -> Verdict {
         let alloc = agent.view().alloc(id);
-        let specs = alloc.map(|alloc| of_job(agent, alloc)).unwrap_or_default();
+        let specs = alloc.map(|alloc| self.checks.of_alloc(agent, alloc));
+        let specs = specs.unwrap_or_default();
         let spec = specs.get(at);
         let so = spec.is_some_and(|spec| {
             let mut tasks = alloc.into_iter().flat_map(AllocRunner::tasks);
@@ -257,6 +281,10 @@ impl Checker {
             })
         });
         self.holds(Property::CheckRunsOnlyWhileItsTaskRuns, so, || {
+            format!("{} check {at}", world.names.alloc(id))
+        })?;
+        let ends = alloc.is_some_and(AllocRunner::is_ending);
+        self.holds(Property::EndingAllocIsNotChecked, !ends, || {
             format!("{} check {at}", world.names.alloc(id))
         })?;
         let known = self.checks.all.get(&(id, at));
@@ -312,7 +340,7 @@ impl Checker {
             return Ok(());
         }
         let (id, now) = (alloc.record().id, world.at);
-        let specs = of_job(agent, alloc);
+        let specs = self.checks.of_alloc(agent, alloc);
         for (at, spec) in specs.iter().enumerate() {
             self.follow_check(now, alloc, (id, at), spec);
             self.running_task_is_checked(world, agent, (id, at))?;
@@ -454,11 +482,4 @@ impl Checker {
         }
         Ok(())
     }
-}
-
-/// The checks of an allocation, as the version of the job says that it runs.
-fn of_job(agent: &Agent, alloc: &AllocRunner) -> Vec<Arc<CheckSpec>> {
-    let group = alloc.job().group(alloc.record().group.as_str());
-    let consul = agent.view().runs_consul_services();
-    group.map_or(Vec::new(), |group| checks::of_group(group, consul))
 }

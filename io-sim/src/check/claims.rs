@@ -15,7 +15,7 @@ use drover_core::model::task::Stage;
 use drover_core::store::record::AssignedPort;
 use drover_core::task::runner::TaskRunner;
 
-use super::resources::{asks_of, capacity, cores_of, plus, processors, short};
+use super::resources::{Shares, asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -30,12 +30,14 @@ pub(super) struct Claims {
     shrank: bool,
     /// The ports that the node keeps for others, by its networks; of all networks if that has no name.
     reserved: BTreeMap<String, Vec<(u16, u16)>>,
+    pub(super) shares: Shares,
 }
 
 impl Claims {
     pub(super) fn of(config: &Config) -> Claims {
         Claims {
             reserved: config.node.reserved_ports.clone(),
+            shares: Shares::of(config),
             ..Claims::default()
         }
     }
@@ -123,7 +125,7 @@ fn gets_disk_of(view: View<'_>, alloc: &AllocRunner, other: &AllocRunner) -> boo
 }
 
 /// The rule: what an allocation waits for, and whose that is.
-fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> {
+fn waits_for(view: View<'_>, shares: Shares, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> {
     let older = view
         .allocs()
         .filter(|it| is_there(it) && is_older(it, alloc));
@@ -141,7 +143,7 @@ fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> 
         sum = plus(sum, asks_of(view, other));
     }
     let counted = [Claim::Cpu, Claim::Memory, Claim::Disk];
-    for at in short(capacity(view), sum) {
+    for at in short(capacity(view, shares), sum) {
         let holds = |it: &&AllocRunner| asks_of(view, it)[at] > 0 && it.record().is_terminal();
         let holders = older.clone().filter(|it| wants[at] > 0 && holds(it));
         waits.extend(holders.map(|it| (counted[at].clone(), it.record().id)));
@@ -169,7 +171,7 @@ impl Checker {
                 Holder::Elsewhere(..) => None,
             })
             .collect();
-        let rule = waits_for(view, alloc);
+        let rule = waits_for(view, self.claims.shares, alloc);
         let name = &alloc.record().name;
         self.holds(
             Property::WaitingAllocNamesUngrantedClaims,
@@ -185,11 +187,14 @@ impl Checker {
         // What servers want no more waits until those that are behind know that, too.
         let truth = world.and_then(|world| world.servers.as_ref());
         let truth = truth.filter(|_| alloc.record().of_servers);
-        let wanted = truth.is_none_or(|servers| {
-            let placed = servers.alloc(alloc.record().id).and_then(|it| it.now());
-            placed.is_some_and(|placed| !placed.desired.is_terminal())
-        });
-        let holder = rule.iter().find(|(_, id)| wanted && goes_on(id));
+        let wanted = |id: AllocId| {
+            truth.is_none_or(|servers| {
+                let placed = servers.alloc(id).and_then(|it| it.now());
+                placed.is_some_and(|placed| !placed.desired.is_terminal())
+            })
+        };
+        let both = |id: &AllocId| wanted(alloc.record().id) && wanted(*id);
+        let holder = rule.iter().find(|(_, id)| both(id) && goes_on(id));
         let sent = holder.and_then(|(_, id)| self.cluster.sent(*id));
         self.holds(Property::AwaitedHolderIsStopping, holder.is_none(), || {
             format!("{name} waits for {holder:?}, which is not to end; servers sent {sent:?}")
@@ -213,7 +218,10 @@ impl Checker {
         let beside = others().find(|other| !claims(other).is_disjoint(&own));
         let sum = others().map(|other| asks_of(view, other));
         let sum = sum.fold(asks_of(view, alloc), plus);
-        let over = short(capacity(view), sum).next().is_some() && !self.claims.shrank;
+        let over = short(capacity(view, self.claims.shares), sum)
+            .next()
+            .is_some()
+            && !self.claims.shrank;
         let holds = beside.is_none() && !over;
         self.holds(Property::NoStartWhileClaimIsHeld, holds, || {
             let other = beside.map(|it| (it.record().name.clone(), claims(it)));
@@ -229,7 +237,7 @@ impl Checker {
     pub(super) fn placements_fit(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         if view.is_fingerprinted() {
-            let has = capacity(view);
+            let has = capacity(view, self.claims.shares);
             let before = self.claims.had.replace(has).unwrap_or(has);
             let less = |at: usize| has[at].unwrap_or(u64::MAX) < before[at].unwrap_or(u64::MAX);
             self.claims.shrank |= (0..3).any(less);
@@ -266,7 +274,8 @@ impl Checker {
         let older = view.allocs().filter(stays);
         let sum = older.map(|it| asks_of(view, it));
         let sum = sum.fold(asks_of(view, alloc), plus);
-        let over = short(capacity(view), sum).next();
+        let has = capacity(view, self.claims.shares);
+        let over = short(has, sum).next();
         let group = alloc.job().group(alloc.record().group.as_str());
         let tasks = group.into_iter().flat_map(|group| &group.tasks);
         let wanted: i64 = tasks.map(|task| task.resources.cores).sum();
@@ -283,10 +292,7 @@ impl Checker {
             over.is_none() && right,
             || {
                 let name = &alloc.record().name;
-                format!(
-                    "{name} makes it {sum:?} of {:?}, with cores {given:?}",
-                    capacity(view)
-                )
+                format!("{name} makes it {sum:?} of {has:?}, with cores {given:?}")
             },
         )
     }

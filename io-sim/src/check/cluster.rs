@@ -4,6 +4,7 @@
 //! What servers said is taken from the answers as they are delivered, and what is true from the processes of the
 //! world. After an answer that says that servers may have given something up ([`Cluster::doubt`]) it may be said again.
 
+mod calls;
 mod placed;
 mod reports;
 mod silence;
@@ -65,6 +66,11 @@ pub(super) struct Cluster {
     over: BTreeSet<AllocId>,
     /// The services that servers acknowledged.
     services: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
+    /// Those that servers may have: acknowledged, and not known to be removed.
+    announced: BTreeMap<Arc<str>, Arc<ServiceInstance>>,
+    /// Allocations of which servers acknowledged that they are over; and those of which a call says so.
+    ends_known: BTreeSet<AllocId>,
+    ends_told: BTreeMap<Op, Vec<AllocId>>,
     /// The node as servers acknowledged it.
     registered: Option<Arc<ClientNode>>,
     /// The servers that were handed on.
@@ -91,6 +97,7 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn agent_died(&mut self) {
         self.open.clear();
+        self.ends_told.clear();
         self.stale.clear();
         self.doubted.clear();
         self.servers.clear();
@@ -126,6 +133,7 @@ impl Cluster {
             announced.is_some_and(|it| it.acknowledged)
         };
         self.services.retain(|id, it| is_acknowledged(id, it));
+        self.announced.retain(|id, it| is_acknowledged(id, it));
         self.silence.agent_restored(world);
         self.first.clear();
         self.newest.clear();
@@ -151,6 +159,7 @@ impl Cluster {
         let is_meant = |id: AllocId| alloc.is_none_or(|it| it == id);
         self.kept.retain(|id, _| !is_meant(*id));
         self.services.retain(|_, it| !is_meant(it.alloc));
+        self.announced.retain(|_, it| !is_meant(it.alloc));
         // Nor does it say anything when what is under way is acknowledged, or what waits to be saved first.
         self.open.values_mut().for_each(|call| forget(call, alloc));
         let view = agent.view();
@@ -181,6 +190,10 @@ impl Cluster {
     /// A call leaves.
     fn leaves(&mut self, op: Op, mut call: Call) {
         let doubted = self.doubted.extract_if(.., |(it, _)| *it == op);
+        if let Call::ReportAllocs(reports) = &call {
+            let over = reports.iter().filter(|it| it.status.is_terminal());
+            self.ends_told.insert(op, over.map(|it| it.id).collect());
+        }
         doubted.for_each(|(_, alloc)| forget(&mut call, alloc));
         self.open.insert(op, call);
     }
@@ -214,6 +227,8 @@ impl Cluster {
             return;
         }
         if let Some(asked) = self.open.remove(op) {
+            let over = self.ends_told.remove(op).filter(|_| result.is_ok());
+            self.ends_known.extend(over.into_iter().flatten());
             let kind = asked.kind();
             if result.as_ref().is_ok_and(names_servers) {
                 self.failed.remove(&kind);
@@ -259,7 +274,14 @@ impl Cluster {
             }
             (Call::RegisterServices(services), Ok(_)) => {
                 let kept = services.into_iter().map(|it| (it.id.clone(), it));
+                let kept: BTreeMap<_, _> = kept.collect();
+                self.announced.extend(kept.clone());
                 self.services.extend(kept);
+            }
+            (Call::RemoveServices(services), Ok(_)) => {
+                services
+                    .iter()
+                    .for_each(|it| drop(self.announced.remove(&it.id)));
             }
             // What servers say that are behind is not heeded.
             (Call::WatchAllocs { index, .. }, Ok(Answer::Indexes(round)))

@@ -1,6 +1,6 @@
 //! What stays of allocations whose directories were garbage-collected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
@@ -104,30 +104,32 @@ impl Checker {
             self.job_goes(agent, &alloc.job) || saved_job(world, &alloc.job).is_some_and(purged);
         let job = job_after(world, batch, &alloc.job);
         let version_goes = job.is_none_or(|job| job.version(alloc.job_version).is_none());
+        // Some of those that came after it may have gone in the same commit, with their version, or
+        // before their record was ever saved.
         let newer = |other: &&CollectedAlloc| other.alloc.modify_index > alloc.modify_index;
-        // Some of those that came after it may have gone in the same commit, with their version.
-        let saved = world
-            .disk
-            .records()
-            .values()
-            .filter_map(|record| match record {
-                Record::Collected(saved) => Some(&**saved),
-                _ => None,
-            });
-        let gone = saved.filter(|saved| !after.contains_key(&saved.alloc.id));
-        let newer = after
-            .values()
-            .copied()
-            .chain(gone)
-            .filter(|one| newer(one))
-            .count();
+        let saved = world.disk.records().values();
+        let saved = saved.filter_map(|record| match record {
+            Record::Collected(saved) => Some(&**saved),
+            _ => None,
+        });
+        let newer = (after.values().copied()).chain(saved).filter(newer);
+        let going = batch.iter().filter_map(|change| match change {
+            (Key::Alloc(id), None) => Some(*id),
+            _ => None,
+        });
+        let newer: BTreeSet<AllocId> = (newer.map(|one| one.alloc.id).chain(going))
+            .filter(|id| *id != alloc.id)
+            .collect();
+        let newer = newer.len();
         let kept = after.contains_key(&alloc.id);
         self.sometimes(
             Property::SometimesCollectedRecordExpires,
             !kept && newer > 0,
         );
         let asked = self.replies.collects();
-        let holds = kept || asked || job_goes || version_goes || newer >= self.kept_records;
+        let since = alloc.modify_time;
+        let old = self.is_old(world, since, |limits| limits.records);
+        let holds = kept || asked || job_goes || version_goes || old || newer >= self.kept_records;
         self.holds(Property::CollectedAllocKeepsItsRecord, holds, || {
             let versions = job.map(|job| job.newest_first().map(|one| one.version));
             let versions: Vec<u64> = versions.into_iter().flatten().collect();

@@ -6,11 +6,11 @@ use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::alloc::{ExitResult, TaskLife};
 use drover_core::model::event::EventType;
-use drover_core::model::task::Stage;
+use drover_core::model::task::{LogConfig, Stage};
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::history::{TaskPath, lives, saved_alloc, saved_task};
-use super::{Checker, Property, Verdict, scripts};
+use super::{Checker, Property, Verdict, policy, scripts};
 use crate::world::World;
 
 impl Checker {
@@ -47,6 +47,7 @@ impl Checker {
             DriverEffect::Stop(stop @ request::Stop { launch, grace, .. }) => {
                 self.ending.on_stop_sent(*launch, world.at + *grace);
                 self.kill_timeout_is_that_of_job_file(world, alloc, key, stop)?;
+                self.stop_waits_for_shutdown_delay(world, alloc, key)?;
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
                 self.stop_is_saved_before_kill(world, key, *launch)?;
                 self.kill_order_is_leader_others_sidecars(world, alloc, key)
@@ -92,8 +93,9 @@ impl Checker {
                     None => Ok(()),
                 }
             }
-            DriverEffect::Recover(request::Recover { launch, .. }) => {
+            DriverEffect::Recover(request::Recover { launch, logs, .. }) => {
                 self.lives.to_find.remove(launch);
+                self.recovered_output_is_kept_as_job_file_says(alloc, key, logs)?;
                 self.failed_start_is_not_looked_for(key, *launch)
             }
             _ => self.finished_alloc_has_no_driver_effects(alloc, key),
@@ -126,6 +128,26 @@ impl Checker {
         self.system_job_has_one_alloc_per_node(alloc)?;
         self.finished_alloc_has_no_driver_effects(alloc, key)?;
         self.restart_is_paid_for(world, key, launch)
+    }
+
+    /// The output of a task that lives on is kept as some version of its job says.
+    fn recovered_output_is_kept_as_job_file_says(
+        &mut self,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+        logs: &LogConfig,
+    ) -> Verdict {
+        let group = alloc.record().group.as_str();
+        let files = self.files.all(alloc);
+        let groups = files.filter_map(|file| policy::group(file, group));
+        let said = groups.filter_map(|group| policy::task(group, key.task.as_str()));
+        let said: Vec<LogConfig> = said
+            .map(|task| task.log_config.unwrap_or_default())
+            .collect();
+        let holds = said.is_empty() || said.contains(logs);
+        self.holds(Property::RecoveredOutputIsKeptAsJobFileSays, holds, || {
+            format!("{key:?} {logs:?}, its job file says {said:?}")
+        })
     }
 
     /// A task finds each port of its allocation in its environment.

@@ -110,6 +110,9 @@ impl Checker {
             self.restart_budget_is_used_in_full(world, alloc, task)?;
         }
         self.story_goes_on(world, task, event)?;
+        self.ending_reported(world, alloc, task, event)?;
+        self.canaries
+            .reported(world.at, alloc.job_key(), event.kind);
         match event.kind {
             EventType::Terminated => self.end_reported(world, task, event),
             EventType::Restarting => self.restart_reported(world, alloc, task, event),

@@ -140,7 +140,12 @@ impl Checker {
     }
 
     /// Whether it was old enough at some time: the clock may be set back before the commit leaves.
-    fn is_old(&self, world: &World, since: Timestamp, limit: impl Fn(Retention) -> Span) -> bool {
+    pub(super) fn is_old(
+        &self,
+        world: &World,
+        since: Timestamp,
+        limit: impl Fn(Retention) -> Span,
+    ) -> bool {
         let latest = self.lives.latest_wall.max(world.now().wall);
         self.retention
             .is_some_and(|limits| latest - since >= limit(limits))
@@ -173,6 +178,14 @@ impl Checker {
         });
         self.holds(Property::GarbageIsCollected, deployment.is_none(), || {
             format!("{deployment:?}")
+        })?;
+        let mut records = world.disk.records().values().filter_map(|it| match it {
+            Record::Collected(record) => Some(&record.alloc),
+            _ => None,
+        });
+        let record = records.find(|alloc| overdue(alloc.modify_time, limits.records));
+        self.holds(Property::GarbageIsCollected, record.is_none(), || {
+            format!("{record:?}")
         })
     }
 }

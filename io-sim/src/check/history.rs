@@ -22,6 +22,11 @@ use crate::world::World;
 pub(super) struct TaskPath(JobKey, u64, u64, GroupName, u32);
 
 impl TaskPath {
+    /// The job.
+    pub(super) fn job(&self) -> &JobKey {
+        &self.0
+    }
+
     /// The place that an allocation fills.
     pub(super) fn of(alloc: &AllocRunner) -> TaskPath {
         let record = alloc.record();
@@ -153,6 +158,8 @@ pub(super) struct TaskMemory {
     pub(super) rules: Option<Restarts>,
     /// Whether its policy was another one once: what was used of that is not known.
     pub(super) rules_changed: bool,
+    /// Restarts that were told while another policy held.
+    pub(super) by_older_rules: usize,
     /// The pauses that were told.
     pub(super) pauses: Vec<Pause>,
     /// The launch whose start the driver called hopeless.

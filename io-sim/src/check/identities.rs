@@ -1,9 +1,10 @@
 //! Tokens: what a start finds of them, that they are good while the task runs, and that a task
 //! learns of a new one once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{Run, TaskKey};
 use drover_core::input::HookInput;
 use drover_core::model::event::{EventType, TaskEvent};
@@ -11,9 +12,10 @@ use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::task::Task;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
-use drover_core::time::Span;
+use drover_core::time::{Instant, Span};
+use drover_core::work::{IdentityWork, Issuing};
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::identities::Token;
 use crate::world::World;
 
@@ -26,6 +28,11 @@ pub(super) struct Identities {
     started: BTreeMap<TaskKey, BTreeMap<String, u32>>,
     /// What servers were asked to sign for a start and did not answer yet, and for whom.
     asked: BTreeMap<Op, TaskKey>,
+    /// Which tokens are being made by this life of the agent, and when those were made that it knows.
+    making: BTreeMap<Op, (TaskKey, Vec<IdentityWork>)>,
+    made: BTreeMap<(TaskKey, String), (Instant, Span)>,
+    /// When tokens could not be made last, as long as nobody asked again.
+    pub(super) failed: BTreeMap<TaskKey, Instant>,
     /// Of whom they refused to sign it.
     refused: BTreeMap<TaskKey, Refused>,
 }
@@ -52,6 +59,9 @@ impl Identities {
     /// The next agent asks as if nobody had.
     pub(super) fn agent_died(&mut self) {
         self.asked.clear();
+        self.making.clear();
+        self.made.clear();
+        self.failed.clear();
         self.refused.clear();
     }
 
@@ -59,6 +69,18 @@ impl Identities {
     pub(super) fn delivered(&mut self, world: &World, agent: &Agent, answer: &HookInput) {
         if agent.view().operations().get(answer.op).is_none() {
             return;
+        }
+        let making = self.making.remove(&answer.op);
+        match making {
+            Some((key, _)) if answer.result.is_err() => {
+                self.failed.insert(key, world.at);
+            }
+            Some((key, identities)) => {
+                let made = identities.into_iter();
+                let made = made.map(|one| ((key.clone(), one.name), (world.at, one.ttl)));
+                self.made.extend(made);
+            }
+            None => {}
         }
         let Some(key) = self.asked.remove(&answer.op) else {
             return;
@@ -151,6 +173,64 @@ impl Checker {
         self.holds(Property::RefusedSigningIsRepeatedInTime, holds, || {
             format!("{key:?} asks again after {:?}: {refused:?}", Span(waited))
         })
+    }
+
+    /// Whether all versions of a job want a token of a task to be good for the same time.
+    fn wants_one_ttl(&self, alloc: &AllocRunner, key: &TaskKey, name: &str) -> bool {
+        let group = alloc.record().group.as_str();
+        let groups = self
+            .files
+            .all(alloc)
+            .filter_map(|file| policy::group(file, group));
+        let tasks = groups.filter_map(|group| policy::task(group, key.task.as_str()));
+        let ttl = |task| wanted(task).find(|it| it.name() == name).map(|it| it.ttl);
+        let ttls: BTreeSet<_> = tasks.map(ttl).collect();
+        ttls.len() == 1
+    }
+
+    /// While a task runs each of its tokens is made anew when half of its time is over, and no sooner.
+    pub(crate) fn token_is_not_renewed_before_its_time(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        op: Op,
+        key: &TaskKey,
+        work: &Issuing,
+    ) -> Verdict {
+        let alloc = agent.view().alloc(key.alloc);
+        let task = alloc.and_then(|alloc| alloc.task(&key.task));
+        self.identities.failed.remove(key);
+        self.identities
+            .making
+            .insert(op, (key.clone(), work.identities.clone()));
+        if !task.is_some_and(|task| matches!(task.phase(), Phase::Running)) {
+            return Ok(());
+        }
+        // A version may want tokens that are good for another time, and the next one not.
+        let is_same = |name: &str| alloc.is_some_and(|alloc| self.wants_one_ttl(alloc, key, name));
+        let names = work.identities.iter().map(|it| it.name.clone());
+        let same: BTreeSet<String> = names.filter(|name| is_same(name)).collect();
+        for identity in &work.identities {
+            let made = self
+                .identities
+                .made
+                .get(&(key.clone(), identity.name.clone()));
+            let made = made.filter(|_| same.contains(&identity.name));
+            let early = made
+                .filter(|(at, ttl)| world.at < *at + Span(ttl.0 / 2))
+                .copied();
+            self.holds(
+                Property::TokenIsNotRenewedBeforeItsTime,
+                early.is_none(),
+                || {
+                    format!(
+                        "{key:?}: {} was made at {early:?}, it is {:?}",
+                        identity.name, world.at
+                    )
+                },
+            )?;
+        }
+        Ok(())
     }
 
     /// Each renewed token is applied to a task once, by its change mode.

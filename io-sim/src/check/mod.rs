@@ -19,6 +19,7 @@ mod claims;
 mod cluster;
 mod collected;
 mod cut_off;
+mod delays;
 mod dir_usage;
 mod disks;
 mod dispatch;
@@ -37,6 +38,7 @@ mod health;
 mod history;
 mod identities;
 mod images;
+mod in_time;
 mod killing;
 mod limits;
 mod machine;
@@ -44,6 +46,7 @@ mod namespaces;
 mod networks;
 mod node_meta;
 mod notices;
+mod pace;
 mod periodic;
 mod policy;
 mod preempted;
@@ -71,6 +74,7 @@ mod statistics;
 mod story;
 mod templates;
 mod touched;
+mod turns;
 mod variables;
 mod versions;
 mod volumes;
@@ -190,6 +194,10 @@ pub struct Checker {
     replies: Replies,
     rollouts: Rollouts,
     ending: Ending,
+    delays: delays::Delays,
+    in_time: in_time::InTime,
+    /// How long a driver or plugin may take for its first report.
+    first_report: Span,
     evals: Evals,
     devices: Devices,
     driver_reports: DriverReports,
@@ -279,6 +287,9 @@ impl Checker {
             replies: Replies::default(),
             rollouts: Rollouts::default(),
             ending: Ending::default(),
+            delays: delays::Delays::default(),
+            in_time: in_time::InTime::default(),
+            first_report: config.timeouts.first_report,
             evals: Evals::default(),
             devices: Devices::default(),
             driver_reports: DriverReports::default(),
@@ -333,7 +344,8 @@ impl Checker {
             .into_iter()
             .for_each(|input| self.services.delivered(input));
         self.check_answered(world, agent, input);
-        self.touched.input(agent, input, self.commits.in_flight());
+        self.touched
+            .input(world.at, agent, input, self.commits.in_flight());
         match input {
             Some(driver @ Input::Driver(key, reported)) => {
                 self.change_script_ended(world, agent, key, reported);
@@ -353,6 +365,8 @@ impl Checker {
                     return;
                 }
                 self.launched.asked(asked);
+                self.delays.asked(agent, asked);
+                self.rollouts.asked(asked);
                 self.variables.asked(agent, *request, asked);
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
@@ -404,7 +418,9 @@ impl Checker {
             }
             Effect::Hook(hook) => {
                 self.parallel_removals_are_bounded(hook)?;
-                self.hook_effect(world, agent, hook)
+                self.hook_effect(world, agent, hook)?;
+                self.in_time.hook(hook);
+                Ok(())
             }
             Effect::Check(effect) => self.check_effect(world, agent, effect),
             Effect::Node(NodeEffect::Volume { volume, work, .. }) => {
@@ -459,6 +475,8 @@ impl Checker {
         self.launched.agent_died();
         self.lives.agent_died();
         self.killing.agent_died();
+        self.delays.agent_died();
+        self.in_time.agent_died();
         self.health.agent_died();
         self.identities.agent_died();
         self.exits.agent_died();

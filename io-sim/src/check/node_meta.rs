@@ -41,8 +41,8 @@ impl Checker {
         }
     }
 
-    /// The node has the values that were asked for last, and of other keys those of its configuration.
-    pub(super) fn node_has_applied_meta(&mut self, agent: &Agent) -> Verdict {
+    /// The keys that the node shall have.
+    pub(super) fn wanted_meta(&self) -> BTreeMap<String, String> {
         let mut wanted = self.configured_meta.clone();
         for (key, value) in &self.node_meta {
             match value {
@@ -50,6 +50,12 @@ impl Checker {
                 None => drop(wanted.remove(key)),
             }
         }
+        wanted
+    }
+
+    /// The node has the values that were asked for last, and of other keys those of its configuration.
+    pub(super) fn node_has_applied_meta(&mut self, agent: &Agent) -> Verdict {
+        let wanted = self.wanted_meta();
         let meta = &agent.view().node().meta;
         self.holds(Property::NodeHasAppliedMeta, wanted == *meta, || {
             format!("{meta:?}, not {wanted:?}")
@@ -80,9 +86,15 @@ impl Checker {
 
 /// Whether a node with these keys fulfils a constraint that asks for the value of one; none of other constraints.
 fn is_fulfilled(constraint: &str, meta: &BTreeMap<String, String>) -> Option<bool> {
-    let (key, value) = constraint.strip_prefix("${meta.")?.split_once("} = ")?;
-    let is_plain = !value.contains("${");
-    is_plain.then(|| meta.get(key).is_some_and(|it| it == value))
+    let (key, rest) = constraint.strip_prefix("${meta.")?.split_once("} ")?;
+    let (operand, value) = rest.split_once(' ')?;
+    let is_it = || meta.get(key).is_some_and(|it| it == value);
+    match operand {
+        _ if value.contains("${") => None,
+        "=" => Some(is_it()),
+        "!=" => Some(!is_it()),
+        _ => None,
+    }
 }
 
 /// Whether a job has such a constraint, for itself or for a group.

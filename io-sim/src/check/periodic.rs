@@ -116,10 +116,13 @@ impl Checker {
         let is_new = times.insert(time);
         let by_hand = self.launched.forced.get(&parent).copied().unwrap_or(0);
         let known = match world.disk.records().get(&Key::Job(parent.clone())) {
-            Some(Record::Job(known)) => known.job.periodic.clone(),
+            Some(Record::Job(known)) => Some((known.job.periodic.clone(), &known.job)),
             _ => None,
         };
-        let Some(periodic) = known else { return Ok(()) };
+        let Some((Some(periodic), parent_job)) = known else {
+            return Ok(());
+        };
+        let handed_in = second_of(parent_job.submit_time);
         let odd = self.launched.odd.entry(parent).or_default();
         let fits = fits(&periodic, time);
         *odd += usize::from(!is_new || !fits);
@@ -134,6 +137,11 @@ impl Checker {
         if !fits || world.wall_jumps > 0 || by_hand > 0 {
             return Ok(());
         }
+        // Nobody missed a time of what was handed in after it. It may have been launched before that.
+        let holds = time >= handed_in || job.create_index < parent_job.job_modify_index;
+        self.holds(Property::LaunchHasATimeOfItsJob, holds, || {
+            format!("{} is of {time}, its job of {handed_in}", job.id)
+        })?;
         let later =
             late > PERIODIC_GRACE && (time + 1..=at).any(|later| self::fits(&periodic, later));
         let holds =
@@ -174,14 +182,13 @@ impl Checker {
             .is_some_and(|(at, _)| at <= world.now().at);
         for (job, periodic) in periodic(view) {
             let key = job.key();
-            let waits = view
-                .periodic(&key)
-                .is_none_or(|it| it.awaits_zone.is_some())
-                || periodic.prohibit_overlap && (!view.is_fingerprinted() || is_due);
-            let registered = second_of(job.submit_time);
-            if waits {
+            let known = view.periodic(&key);
+            if known.is_none_or(|it| it.awaits_zone.is_some()) {
                 continue;
             }
+            // What overlaps now is an excuse, whether or not all that is due is done.
+            let waits = periodic.prohibit_overlap && (!view.is_fingerprinted() || is_due);
+            let registered = second_of(job.submit_time);
             let mut overlaps = before.get(&key).is_some_and(|alive| !alive.is_empty());
             let recent = (now - PERIODIC_GRACE..=now)
                 .filter(|at| *at > registered.max(self.launched.set_back_to));
@@ -202,7 +209,7 @@ impl Checker {
                     Property::SometimesLaunchIsSkippedForOverlap,
                     overlaps && !launched,
                 );
-                let holds = launched || self.launched.excused.contains(&excuse);
+                let holds = waits || launched || self.launched.excused.contains(&excuse);
                 self.holds(Property::LaunchIsOnTime, holds, || {
                     format!("no {} at {now}", launch.id)
                 })?;

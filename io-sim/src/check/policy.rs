@@ -1,6 +1,7 @@
 //! What job files say of restarts, replacements, ends and health: read as they were handed in, by merges and arithmetic
 //! of this file's own. Nothing here asks the agent, nor calls what it decides by: where the two differ, one is wrong.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +24,16 @@ pub(super) struct JobFiles {
     files: BTreeMap<JobKey, Vec<Arc<Job>>>,
     /// Those that servers sent with an allocation.
     placed: BTreeMap<AllocId, Vec<Arc<Job>>>,
+    found: RefCell<BTreeMap<AllocId, Found>>,
+}
+
+/// The file that was found for an allocation: to compare files takes long.
+#[derive(Clone, Debug)]
+struct Found {
+    /// The job that it runs, and how many files of it there were.
+    job: Arc<Job>,
+    files: usize,
+    at: usize,
 }
 
 impl JobFiles {
@@ -67,19 +78,34 @@ impl JobFiles {
     /// The file that an allocation was made from: the latest that has its groups, whatever their counts.
     pub(super) fn of(&self, alloc: &AllocRunner) -> Option<&Arc<Job>> {
         let files = self.files_of(alloc)?;
-        let groups = &alloc.job().task_groups;
-        let same = |file: &&Arc<Job>| {
-            let all = file.task_groups.iter().zip(groups);
-            file.task_groups.len() == groups.len()
-                && all.into_iter().all(|(one, other)| is_same(one, other))
+        let (id, job) = (alloc.record().id, alloc.job());
+        let mut found = self.found.borrow_mut();
+        if let Some(known) = found.get(&id)
+            && Arc::ptr_eq(&known.job, job)
+            && known.files == files.len()
+        {
+            return files.get(known.at);
+        }
+        let at = files.iter().rposition(|file| has_same_groups(file, job));
+        let at = at.or(files.len().checked_sub(1))?;
+        let known = Found {
+            job: job.clone(),
+            files: files.len(),
+            at,
         };
-        files.iter().rev().find(same).or(files.last())
+        found.insert(id, known);
+        files.get(at)
     }
 
     /// Every file that was handed in for an allocation's job.
     pub(super) fn all(&self, alloc: &AllocRunner) -> impl Iterator<Item = &Arc<Job>> {
         self.files_of(alloc).into_iter().flatten()
     }
+}
+
+fn has_same_groups(file: &Job, job: &Job) -> bool {
+    let mut all = file.task_groups.iter().zip(&job.task_groups);
+    file.task_groups.len() == job.task_groups.len() && all.all(|(one, other)| is_same(one, other))
 }
 
 fn is_same(one: &TaskGroup, other: &TaskGroup) -> bool {
@@ -221,6 +247,11 @@ fn double(span: Span) -> Span {
 pub(super) fn kill_timeout(task: &Task, most: Span) -> Span {
     let said = task.kill_timeout.unwrap_or(Span::secs(5));
     if said > most { most } else { said }
+}
+
+/// How long the tasks of a group that ends are left alone.
+pub(super) fn group_delay(group: &TaskGroup) -> Span {
+    group.shutdown_delay.unwrap_or(Span::ZERO)
 }
 
 /// How many copies of a group one node has.

@@ -17,11 +17,11 @@ use drover_core::task::runner::TaskRunner;
 
 use super::claims::{claims, ends, is_older, is_there};
 use super::limits::PREEMPTION_PRIORITY_DELTA;
-use super::resources::{asks, asks_of, capacity, cores_of, plus, processors, short};
+use super::resources::{Shares, asks, asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
 
 /// Whether a group fits beside these on this node; what is too intricate to say here does not.
-fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
+fn fits(view: View<'_>, shares: Shares, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
     let held: BTreeSet<Claim> = others.iter().flat_map(|it| claims(it)).collect();
     let ports = group.networks.iter().flat_map(|it| &it.reserved_ports);
     let taken = |value: i64| {
@@ -54,7 +54,7 @@ fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
     !ports.map(|port| port.value).any(taken)
         && (cores == 0 || usize::try_from(cores).is_ok_and(|cores| cores <= free))
         && has_devices
-        && short(capacity(view), sum).next().is_none()
+        && short(capacity(view, shares), sum).next().is_none()
 }
 
 /// Whether a group waits for what it could have.
@@ -66,7 +66,13 @@ struct Wait {
     preemptible: bool,
 }
 
-fn wait_for_claims(view: View<'_>, job: &JobRecord, name: &str, why: &PlacementFailure) -> Wait {
+fn wait_for_claims(
+    view: View<'_>,
+    shares: Shares,
+    job: &JobRecord,
+    name: &str,
+    why: &PlacementFailure,
+) -> Wait {
     let is_held = matches!(
         why,
         PlacementFailure::Shortage(_)
@@ -80,7 +86,7 @@ fn wait_for_claims(view: View<'_>, job: &JobRecord, name: &str, why: &PlacementF
         };
     };
     let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
-    let free = fits(view, group, &holders);
+    let free = fits(view, shares, group, &holders);
     let is_preemptible = |it: &AllocRunner| {
         let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
         let lower = theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_PRIORITY_DELTA);
@@ -93,7 +99,7 @@ fn wait_for_claims(view: View<'_>, job: &JobRecord, name: &str, why: &PlacementF
     let preempts = view.preemption().is_allowed(job.job.job_type);
     Wait {
         free,
-        preemptible: preempts && fits(view, group, &stay),
+        preemptible: preempts && fits(view, shares, group, &stay),
     }
 }
 
@@ -110,7 +116,7 @@ impl Checker {
             for (name, why) in view.blocked(&job.job.key()) {
                 let shortage = matches!(why, PlacementFailure::Shortage(_));
                 self.sometimes(Property::SometimesResourceIsExhausted, shortage);
-                let wait = wait_for_claims(view, job, name, why);
+                let wait = wait_for_claims(view, self.claims.shares, job, name, why);
                 let holds = !wait.free && !wait.preemptible;
                 self.holds(Property::FreeClaimIsGrantedAtOnce, holds, || {
                     format!(
@@ -167,6 +173,7 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let (view, record) = (agent.view(), alloc.record());
+        let shares = self.claims.shares;
         let shown = self.lives.allocs.get(&record.id);
         let shown = shown.and_then(|known| known.shown.as_ref());
         let by = record.preempted_by.and_then(|id| view.alloc(id));
@@ -199,7 +206,7 @@ impl Checker {
             let without: Vec<_> = without.copied().collect();
             let own = one.slot() == by.record().slot();
             let may = !own && !one.of_servers && !one.finished && !ends(other);
-            may && is_less(other) && fits(view, group, &without)
+            may && is_less(other) && fits(view, shares, group, &without)
         };
         let instead = stay.iter().find(would_do);
         let name = instead.map(|it| it.record().name.clone());

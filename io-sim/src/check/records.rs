@@ -54,6 +54,7 @@ impl Checker {
         self.collected_records(world, agent, batch)?;
         self.only_garbage_is_collected(world, batch)?;
         self.notices_of_commit(agent, batch)?;
+        self.collected_alloc_is_known_to_servers(world, batch)?;
         for (key, record) in batch {
             if let (Key::Alloc(alloc), None) = (key, record) {
                 self.records_are_removed_after_directory(world, *alloc)?;

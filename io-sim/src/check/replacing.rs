@@ -210,7 +210,8 @@ impl Checker {
     ) -> Verdict {
         let view = agent.view();
         // Before the first fingerprints nothing is planned.
-        let plans = view.is_fingerprinted() && !self.leaving && !view.stopped();
+        let ends = view.shutdown().is_some() || view.stopped();
+        let plans = view.is_fingerprinted() && !self.leaving && !ends;
         if self.replacing.failed.is_empty() || !plans {
             return Ok(());
         }

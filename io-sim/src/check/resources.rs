@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use drover_core::agent::View;
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::claims::resources::{Overcommit, Reserved};
+use drover_core::config::Config;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::processors::Processors;
 use drover_core::model::task::{Stage, Task};
@@ -20,11 +22,38 @@ pub(super) fn cores_of(found: &Processors) -> BTreeSet<u32> {
     usable.map(|core| core.id).collect()
 }
 
-/// What the agent knows that its node has.
-pub(super) fn capacity(view: View<'_>) -> [Option<u64>; 3] {
+/// What the node keeps for itself, and how much more than there is may be promised.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shares {
+    reserved: Reserved,
+    overcommit: Overcommit,
+}
+
+impl Shares {
+    pub(super) fn of(config: &Config) -> Shares {
+        Shares {
+            reserved: config.reserved,
+            overcommit: config.overcommit,
+        }
+    }
+}
+
+/// What jobs may have of what the agent knows that its node has.
+pub(super) fn capacity(view: View<'_>, shares: Shares) -> [Option<u64>; 3] {
     let found = view.machine().fingerprints().resources();
     let cpu = found.processors.map(|it| it.usable_compute);
-    [cpu, found.memory_mb, found.disk_mb]
+    let Shares {
+        reserved,
+        overcommit,
+    } = shares;
+    let share = |has: Option<u64>, kept: u64, percent: u64| {
+        has.map(|has| has.saturating_sub(kept) * percent / 100)
+    };
+    [
+        share(cpu, 0, overcommit.cpu),
+        share(found.memory_mb, reserved.memory, overcommit.memory),
+        share(found.disk_mb, reserved.disk, overcommit.disk),
+    ]
 }
 
 pub(super) fn plus(one: Three, other: Three) -> Three {

@@ -67,6 +67,7 @@ impl TaskMemory {
     fn ruled_by(&mut self, rules: Restarts) {
         if self.rules.replace(rules) != Some(rules) {
             self.rules_changed |= !self.restarts.is_empty();
+            self.by_older_rules += self.restarts.len();
             self.restarts.clear();
         }
     }
@@ -113,7 +114,7 @@ impl TaskMemory {
     /// How many starts are paid for: the first, those that were told, and those that make up for
     /// a launch that never started.
     fn paid(&self) -> usize {
-        1 + self.restarts.len() + self.never_started + self.asks
+        1 + self.by_older_rules + self.restarts.len() + self.never_started + self.asks
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
+use drover_core::agent::requests::Request;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, DeploymentId, JobKey};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
@@ -13,6 +14,7 @@ use drover_core::model::task::Stage;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::Timestamp;
 
+use super::canaries::is_open;
 use super::history::{History, TaskPath};
 use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
@@ -38,6 +40,16 @@ impl Rollouts {
         }
         self.healthy.clear();
     }
+
+    /// Somebody is about to ask. What is replaced because somebody wants it is not counted.
+    pub(super) fn asked(&mut self, asked: &Request) {
+        if let Request::Evaluate(asked) = asked
+            && asked.force_reschedule
+        {
+            self.replacements
+                .retain(|place, _| *place.job() != asked.job);
+        }
+    }
 }
 
 /// Why an allocation of an older version is ended when there is a place for the new one.
@@ -61,6 +73,8 @@ impl Checker {
         self.disk_of_a_new_alloc(alloc);
         let mut of_job = agent.view().allocs_of(&record.job);
         let Some(replaced) = of_job.find(|other| other.record().next == Some(record.id)) else {
+            // What was there before ended otherwise, and is collected.
+            self.rollouts.replacements.remove(&TaskPath::of(alloc));
             return Ok(());
         };
         let before = replaced.record();
@@ -70,6 +84,13 @@ impl Checker {
         let memory = self.lives.allocs.entry(record.id).or_default();
         memory.renewal = renewal;
         if renewal {
+            let latest = agent.view().job(&record.job);
+            let rollout = latest.and_then(|job| job.deployment);
+            let rollout = rollout.and_then(|id| agent.view().deployment(id));
+            let failed = rollout.is_some_and(|it| it.status == DeploymentStatus::Failed);
+            self.holds(Property::FailedDeploymentReplacesNothing, !failed, || {
+                format!("{} is placed, {rollout:?}", record.name)
+            })?;
             self.rolling_update_stays_within_max_parallel(agent, alloc)
         } else {
             self.replacement_is_of_waiting_evaluation(agent, alloc, replaced)?;
@@ -215,7 +236,7 @@ impl Checker {
         let Some(rollout) = id.and_then(|id| view.deployment(id)) else {
             return Ok(());
         };
-        let over = !rollout.is_active();
+        let over = !is_open(rollout);
         if !over || !self.rollouts.over.insert(rollout.id) {
             return Ok(());
         }
@@ -252,7 +273,7 @@ impl Checker {
     /// A job has at most one active deployment, that of its latest version, and none once it is stopped.
     pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
-        let running = view.deployments().filter(|rollout| rollout.is_active());
+        let running = view.deployments().filter(|rollout| is_open(rollout));
         let mut of_jobs: BTreeSet<&JobKey> = BTreeSet::new();
         for rollout in running {
             let job = view.job(&rollout.job);

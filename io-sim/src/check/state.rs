@@ -40,6 +40,7 @@ impl Checker {
         self.image_updates(world)?;
         self.draining(world, agent)?;
         self.canaries(world, agent)?;
+        self.rolling_update_uses_max_parallel(agent)?;
         self.node_has_applied_meta(agent)?;
         self.driver_changes_with_news(world, agent)?;
         self.failed_probe_is_asked_again_in_time(world, agent)?;
@@ -47,7 +48,13 @@ impl Checker {
         self.placements_fit(agent)?;
         self.free_claim_is_granted_at_once(agent)?;
         self.restored_launch_is_recovered()?;
+        for alloc in agent.view().allocs() {
+            self.delays_of_ending_alloc(world, alloc)?;
+            self.leased_disk_is_kept(world, agent, alloc)?;
+        }
         self.placed_allocs_are_as_servers_said(world, agent)?;
+        self.pause_after_failed_call_is_bounded(world, agent)?;
+        self.waits_are_over_in_time(world, agent)?;
         match self.touched.take() {
             Scope::Everything => self.everything(world, agent),
             Scope::Allocs(touched) => {
@@ -99,8 +106,8 @@ impl Checker {
         self.nonterminal_alloc_has_deadline_or_awaited_event(agent, alloc)?;
         self.waiting_alloc_names_ungranted_claims(Some(world), agent, alloc)?;
         self.alloc_status_goes_forward(alloc)?;
+        self.task_starts_when_it_is_its_turn(agent, alloc)?;
         self.preempted_alloc_has_lower_priority(agent, alloc)?;
-        self.leased_disk_is_kept(world, agent, alloc)?;
         self.gc_collects_no_more_than_needed(agent, alloc)?;
         self.note_failure(world, alloc);
         self.placements(world, agent, alloc)?;

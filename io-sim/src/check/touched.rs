@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input};
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{Effect, HookEffect, Notification, StoreEffect};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::store::{Batch, Key};
+use drover_core::time::Instant;
 
 /// Everything is looked at once in so many steps.
 const EVERYTHING_EVERY: u64 = 32;
@@ -46,6 +48,7 @@ impl Touched {
 
     pub(super) fn input(
         &mut self,
+        now: Instant,
         agent: &Agent,
         input: Option<&Input>,
         in_flight: Option<&Batch>,
@@ -56,24 +59,37 @@ impl Touched {
             }
             Some(Input::Hook(hook)) => self.siblings(agent, hook.alloc),
             Some(Input::Check(check)) => self.siblings(agent, check.alloc),
-            Some(Input::Request(_, asked)) => self.request(agent, asked),
+            Some(Input::Request(_, asked)) => self.request(asked),
             Some(Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who could not be placed may have one now.
             Some(Input::Node(_) | Input::Server(_)) => self.everything(),
-            // Several may be due at once, of which only the first has its name here.
-            None => self.everything(),
+            None => self.called_back(now, agent),
         }
     }
 
-    fn request(&mut self, agent: &Agent, asked: &Request) {
+    /// The agent is called back: several may be due at once. What is due of the node itself may be about everything.
+    fn called_back(&mut self, now: Instant, agent: &Agent) {
+        let view = agent.view();
+        let due = |alloc: &&AllocRunner| view.next_timer(alloc).is_some_and(|at| at <= now);
+        let due: Vec<AllocId> = (view.allocs().filter(due))
+            .map(|alloc| alloc.record().id)
+            .collect();
+        if due.is_empty() {
+            self.everything();
+        }
+        due.into_iter().for_each(|id| self.siblings(agent, id));
+    }
+
+    /// What somebody asks for may make allocations, so that others of any job have to go.
+    fn request(&mut self, asked: &Request) {
         match asked.get().subject() {
-            Subject::Alloc(alloc) => self.siblings(agent, alloc),
-            // Children of it may go, and one comes.
-            Subject::Job(job) if is_template(agent, &job) => self.everything(),
-            Subject::Job(job) => self.job(agent, &job),
             Subject::Variable(_) | Subject::Namespace(_) | Subject::Acl => {}
-            Subject::Deployment(_) | Subject::Node | Subject::Everything => self.everything(),
+            Subject::Alloc(_)
+            | Subject::Job(_)
+            | Subject::Deployment(_)
+            | Subject::Node
+            | Subject::Everything => self.everything(),
         }
     }
 
@@ -135,9 +151,4 @@ impl Touched {
             | Key::Variable(_) => None,
         }));
     }
-}
-
-fn is_template(agent: &Agent, job: &JobKey) -> bool {
-    let known = agent.view().job(job);
-    known.is_some_and(|known| known.job.is_template())
 }

@@ -123,8 +123,21 @@ impl Fleet {
             if self.servers.disk_left_by(from).is_some() {
                 return Some(from);
             }
+            // Whose task was told that its disk is empty hands on nothing older, though it never ran.
+            if self.began_empty(from) {
+                return None;
+            }
         }
         None
+    }
+
+    /// Whether the task of one that ended was told that its disk is empty; nobody can say where it is forgotten.
+    fn began_empty(&self, id: AllocId) -> bool {
+        let at = self.servers.alloc(id).map(|known| known.node);
+        let mut nodes = self.nodes.iter();
+        let node = nodes.find(|node| Some(node.world.node_id) == at);
+        let alloc = node.and_then(|node| node.view()?.alloc(id));
+        alloc.is_none_or(begins_empty)
     }
 
     /// How many of the copies that live have what another node's disk had.

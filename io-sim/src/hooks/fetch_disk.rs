@@ -25,6 +25,7 @@ impl Simulated for FetchDisk {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
+        checker.fetching_a_disk_is_given_up(of.alloc)?;
         checker.directory_is_built_after_alloc_is_saved(world, of.alloc)?;
         checker.disk_of_previous_node_is_fetched_when_unused(world, &self.previous)
     }

@@ -24,11 +24,15 @@ impl Simulated for Arc<Issuing> {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, agent: &Agent, of: &Of<'_>) -> Verdict {
-        match (self.authority, of.key()) {
-            (Authority::Servers, Some(key)) => {
+        let Some(key) = of.key() else {
+            return Ok(());
+        };
+        checker.token_is_not_renewed_before_its_time(world, agent, of.op, &key, self)?;
+        match self.authority {
+            Authority::Servers => {
                 checker.refused_signing_is_repeated_in_time(world, agent, of.op, &key)
             }
-            (Authority::Servers | Authority::Node, _) => Ok(()),
+            Authority::Node => Ok(()),
         }
     }
 }

@@ -34,6 +34,29 @@ impl ActKind for Deregister {
     }
 }
 
+/// A job is stopped by somebody in a hurry: without the shutdown delays of its tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeregisterWithoutDelay {
+    /// Which.
+    pub job: String,
+}
+
+impl ActKind for DeregisterWithoutDelay {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        let job = sim.key_of(&self.job);
+        sim.ask(requests::Deregister {
+            job,
+            purge: false,
+            no_shutdown_delay: true,
+        });
+        Ok(())
+    }
+}
+
 impl Simulated for requests::Deregister {
     fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
         let Reply::Stopping {

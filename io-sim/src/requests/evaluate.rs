@@ -31,6 +31,28 @@ impl ActKind for Evaluate {
     }
 }
 
+/// What failed of a job is to be replaced now, whatever its policies say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForceReschedule {
+    /// Which.
+    pub job: String,
+}
+
+impl ActKind for ForceReschedule {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        let job = sim.key_of(&self.job);
+        sim.ask(requests::Evaluate {
+            job,
+            force_reschedule: true,
+        });
+        Ok(())
+    }
+}
+
 impl Simulated for requests::Evaluate {
     fn is_remembered(&self, _: Facts<'_>, _: &Reply) -> Option<bool> {
         None

@@ -6,9 +6,12 @@ use drover_core::agent::requests;
 use drover_core::effect::Reply;
 use drover_core::fnv::fnv1a;
 use drover_core::ids::JobKey;
+use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::model::policy::RestartMode;
 use drover_core::model::submission::Submission;
 use drover_core::model::template::Wait;
+use drover_core::model::value::Value;
 use drover_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -140,13 +143,27 @@ pub enum Change {
     Priority(i64),
     /// What the first task is told of itself: it is replaced.
     Meta(u64),
+    /// How often each task is started again, and after which delay: it is updated in place.
+    Restarts(i64, Span),
+    /// How often what failed is replaced, and after which delay.
+    Replacements(i64, Span),
+    /// How long each task goes on after its services are gone: it is updated in place.
+    ShutdownDelay(Span),
+    /// The tags of all services: they are updated in place.
+    Tag(u64),
+    /// How often all checks of services run, in seconds: they are updated in place.
+    CheckInterval(i64),
+    /// Whether there is a second group: a copy of the first under another name.
+    SecondGroup(bool),
 }
 
 impl Change {
     /// Makes it.
     pub fn make(self, job: &mut Job) {
-        if let Change::Priority(priority) = self {
-            job.priority = priority;
+        match self {
+            Change::Priority(priority) => job.priority = priority,
+            Change::SecondGroup(there) => second_group(job, there),
+            _ => {}
         }
         let Some(group) = job.task_groups.first_mut() else {
             return;
@@ -172,8 +189,75 @@ impl Change {
                 }
             }
             (Change::Count(count), _) => group.count = Some(count),
-            (Change::Priority(_), _)
+            (Change::Restarts(attempts, delay), _) => restarts(group, attempts, delay),
+            (Change::Replacements(attempts, delay), _) => {
+                if let Some(policy) = &mut group.reschedule_policy {
+                    (policy.attempts, policy.delay) = (Some(attempts), Some(delay));
+                    // What fails by itself is given up some day.
+                    policy.interval = Some(Span::secs(24 * 3600));
+                }
+            }
+            (Change::ShutdownDelay(span), _) => {
+                (group.tasks.iter_mut()).for_each(|task| task.shutdown_delay = span);
+            }
+            (Change::Tag(tag), _) => tags(group, tag),
+            (Change::CheckInterval(seconds), _) => check_intervals(group, seconds),
+            (Change::Priority(_) | Change::SecondGroup(_), _)
             | (Change::Env(_) | Change::Meta(_) | Change::KillTimeout(_), None) => {}
         }
+    }
+}
+
+/// Policies that are there say something else.
+fn restarts(group: &mut TaskGroup, attempts: i64, delay: Span) {
+    let of_tasks = group.tasks.iter_mut().map(|task| &mut task.restart_policy);
+    let policies = of_tasks.chain([&mut group.restart_policy]).flatten();
+    // Who waits for the next interval has at least one attempt in each.
+    for policy in policies.filter(|policy| policy.mode == Some(RestartMode::Fail)) {
+        (policy.attempts, policy.delay) = (Some(attempts), Some(delay));
+    }
+}
+
+fn tags(group: &mut TaskGroup, tag: u64) {
+    let of_tasks = group.tasks.iter_mut().flat_map(|task| &mut task.services);
+    for service in group.services.iter_mut().chain(of_tasks) {
+        if let Value::Map(fields) = service {
+            let tag = Value::from(format!("t{tag}").as_str());
+            fields.insert("Tags".to_owned(), Value::List(vec![tag]));
+        }
+    }
+}
+
+fn check_intervals(group: &mut TaskGroup, seconds: i64) {
+    let of_tasks = group.tasks.iter_mut().flat_map(|task| &mut task.services);
+    for service in group.services.iter_mut().chain(of_tasks) {
+        let Value::Map(fields) = service else {
+            continue;
+        };
+        let Some(Value::List(checks)) = fields.get_mut("Checks") else {
+            continue;
+        };
+        for check in checks {
+            if let Value::Map(fields) = check {
+                let interval = Value::Int(Span::secs(seconds).0);
+                fields.insert("Interval".to_owned(), interval);
+            }
+        }
+    }
+}
+
+fn second_group(job: &mut Job, there: bool) {
+    const NAME: &str = "h";
+    if there == job.task_groups.iter().any(|group| group.name == NAME) || job.task_groups.len() > 2
+    {
+        return;
+    }
+    if !there {
+        job.task_groups.retain(|group| group.name != NAME);
+    } else if let Some(first) = job.task_groups.first() {
+        let mut second = first.clone();
+        NAME.clone_into(&mut second.name);
+        second.networks.clear();
+        job.task_groups.push(second);
     }
 }

@@ -34,6 +34,29 @@ impl ActKind for StopAlloc {
     }
 }
 
+/// An allocation is stopped by somebody in a hurry: without the shutdown delays of its tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAllocWithoutDelay {
+    /// Whose: the latest that is not over.
+    pub job: String,
+}
+
+impl ActKind for StopAllocWithoutDelay {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        if let Some(alloc) = sim.one_of(&self.job, None) {
+            sim.ask(requests::StopAlloc {
+                alloc,
+                no_shutdown_delay: true,
+            });
+        }
+        Ok(())
+    }
+}
+
 impl Simulated for requests::StopAlloc {
     fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
         let Reply::Stopping { eval: Some(_), .. } = reply else {

@@ -4,6 +4,7 @@
 mod cluster;
 mod machine;
 mod run;
+mod settings;
 mod shrink;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use cluster::{
 };
 pub use machine::{ChangeTemplate, Driver, Replace, Resize, Shutdown};
 pub use run::{Ran, Watch};
+pub use settings::Settings;
 pub use shrink::{Shrunk, shrink};
 
 /// Everything that decides how a run goes.
@@ -49,6 +51,9 @@ pub struct Script {
     /// What the machine has of counted resources, if that is bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<Amounts>,
+    /// How the agent is set up.
+    #[serde(default, skip_serializing_if = "Settings::are_usual")]
+    pub settings: Settings,
     /// Whether the node has an engine of containers.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub engine: bool,
@@ -120,7 +125,9 @@ acts! {
     HandOver,
     Dispatch,
     Deregister,
+    DeregisterWithoutDelay,
     Evaluate,
+    ForceReschedule,
     ForcePeriodic,
     SetEligibility,
     UpdateDrain,
@@ -152,6 +159,7 @@ acts! {
     PauseDeployment,
     SetAllocHealth,
     StopAlloc,
+    StopAllocWithoutDelay,
     CollectAlloc,
     TransferComplete,
     Collect,

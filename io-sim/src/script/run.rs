@@ -34,7 +34,9 @@ pub struct Ran {
 impl Script {
     /// Plays it: trouble for a while, then convergence.
     pub fn run(&self, watch: Watch) -> Ran {
-        let config = listening(Config::new(0, node(), "/alloc"));
+        let config = self
+            .settings
+            .set(listening(Config::new(0, node(), "/alloc")));
         let config = match self.engine {
             true => with_engine(config),
             false => config,
@@ -52,6 +54,9 @@ impl Script {
             sim.world.choices.keep_log();
         }
         sim.search(self.search);
+        if let Some(away) = self.settings.away {
+            sim.longest_absence = away;
+        }
         sim.world.faults = self.faults.clone();
         let verdict = catch_unwind(AssertUnwindSafe(|| self.play(&mut sim)));
         let verdict = verdict.unwrap_or_else(|panic| {

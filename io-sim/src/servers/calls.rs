@@ -14,6 +14,9 @@ use drover_core::time::Span;
 use super::placing::is_live;
 use super::{Caller, Flaws, GRACE, Known, NAMES, NodeStatus, Servers, Waiting, error};
 
+/// How much longer nodes may be silent when nothing happens any more.
+const CALM_TTL: i64 = 12;
+
 impl Servers {
     /// A call arrives. None if it waits for something to happen.
     pub(crate) fn call(
@@ -167,7 +170,9 @@ impl Servers {
             return NodeReply::default();
         };
         known.beats += 1;
-        let ttl = Span::secs(10 + i64::try_from(known.beats * 7 % 10).unwrap_or(0));
+        let times = if self.is_calm { CALM_TTL } else { 1 };
+        let ttl = times * (10 + i64::try_from(known.beats * 7 % 10).unwrap_or(0));
+        let ttl = Span::secs(ttl);
         self.lost_at.remove(&(known.lost_at, id));
         known.lost_at = Span(now.0 + ttl.0 + GRACE.0);
         self.lost_at.insert((known.lost_at, id));

@@ -206,9 +206,16 @@ pub struct Servers {
     /// From where those that ended before they got their disks were to get them, as their nodes know.
     awaited: BTreeMap<AllocId, RemotePrevious>,
     snapshot: Option<Snapshot>,
+    /// Whether nodes may be silent for long: nothing happens any more.
+    is_calm: bool,
 }
 
 impl Servers {
+    /// From now on nodes are heard seldom, as in a large cluster, or often.
+    pub(crate) fn set_calm(&mut self, is_calm: bool) {
+        self.is_calm = is_calm;
+    }
+
     /// Servers that know nothing yet; of which release, chance says.
     pub fn new(seed: u64) -> Servers {
         Servers {

@@ -121,10 +121,22 @@ impl Servers {
         let jobs: Vec<String> = self.jobs.keys().cloned().collect();
         for id in jobs {
             if let Some(job) = self.jobs.get(&id).cloned() {
+                self.stop_groups_that_are_gone(&job.job);
                 for group in &job.job.task_groups {
                     self.evaluate_group(&job, group);
                 }
             }
+        }
+    }
+
+    fn stop_groups_that_are_gone(&mut self, job: &Job) {
+        let live = self.allocs.values().filter_map(|it| it.now());
+        let gone: Vec<AllocId> = (live.filter(|it| is_of(it, job) && is_live(it)))
+            .filter(|it| job.group(it.group.as_str()).is_none())
+            .map(|it| it.id)
+            .collect();
+        for id in gone {
+            self.stop(id);
         }
     }
 
@@ -189,7 +201,7 @@ impl Servers {
         {
             return;
         }
-        if job.in_place {
+        if job.in_place && has_same_tasks(alloc, group) {
             let new = job.job.clone();
             let deployment = deployment_of(&new, group);
             return self.change(alloc.id, |it| {
@@ -344,6 +356,16 @@ impl Known {
 
 fn is_of(placed: &PlacedAlloc, job: &Job) -> bool {
     placed.job.as_ref().is_ok_and(|it| it.id == job.id)
+}
+
+/// Whether what runs has the tasks of its group's present version: others are never taken in place.
+fn has_same_tasks(placed: &PlacedAlloc, group: &TaskGroup) -> bool {
+    let job = placed.job.as_ref().ok();
+    let present = job.and_then(|job| job.group(placed.group.as_str()));
+    let names = |group: &TaskGroup| -> Vec<String> {
+        group.tasks.iter().map(|task| task.name.clone()).collect()
+    };
+    present.is_some_and(|present| names(present) == names(group))
 }
 
 pub(super) fn is_live(placed: &PlacedAlloc) -> bool {

@@ -1,6 +1,7 @@
 //! Letting time pass, up to the time after all faults, in which everything must converge.
 
 use drover_core::agent::{Agent, Wait};
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::time::Span;
 
@@ -56,6 +57,7 @@ impl Sim {
         let renewed = self.renews();
         let before = self.living_without_clock();
         let commits = self.changes_on_disk();
+        let leased = self.leased_disks();
         self.restart()?;
         self.run_until_quiescent()?;
         let after = self.living_without_clock();
@@ -65,8 +67,9 @@ impl Sim {
             || format!("{before:?} {after:?}"),
         )?;
         let wrote = self.changes_on_disk() - commits;
-        // Each network is found by itself, and what its tasks then say again is saved by itself.
-        let most = 3 + self.world.networks.owners().count();
+        // Each network is found by itself, and what its tasks then say again is saved by itself. What another node
+        // may take over goes when its time is over, and its directory after it.
+        let most = 3 + self.world.networks.owners().count() + 4 * leased;
         let few = usize::try_from(wrote).is_ok_and(|wrote| wrote <= most);
         ensure(
             few || renewed || self.renews(),
@@ -78,6 +81,19 @@ impl Sim {
     /// Commits that do more than forget what became old, which only takes time.
     fn changes_on_disk(&self) -> u64 {
         self.world.disk.commits - self.world.disk.forgetting
+    }
+
+    /// How many disks are kept for other nodes.
+    fn leased_disks(&self) -> usize {
+        let Some(view) = self.view() else {
+            return 0;
+        };
+        let now = self.world.now().wall;
+        let leased = |alloc: &&AllocRunner| {
+            let disk = view.disk_of(alloc.record());
+            disk.is_some_and(|disk| disk.is_leased(alloc.record().id, now))
+        };
+        view.allocs().filter(leased).count()
     }
 
     /// Whether anything has tokens that are made anew after a while.
@@ -152,12 +168,20 @@ impl Sim {
         self.world.converging = true;
         self.world.disk.full = false;
         self.world.disk.full_until = None;
-        if self.agent.is_none() || self.stopped {
+        // One that is ending may go on with that for an hour, where the disk answers late.
+        let ends = self.view().is_none_or(|view| view.shutdown().is_some());
+        if ends || self.stopped {
             self.restart()?;
         }
         self.world.engine_returns();
         self.world.machine_is_whole();
         Ok(())
+    }
+
+    fn set_calm(&mut self, is_calm: bool) {
+        if let Some(servers) = &mut self.world.servers {
+            servers.set_calm(is_calm);
+        }
     }
 
     /// The trouble is over: within a bounded time everything converges.
@@ -168,6 +192,7 @@ impl Sim {
         self.end_trouble()?;
         self.run(Span::secs(600))?;
         self.checker.trouble_ended(&self.world);
+        self.set_calm(true);
         self.run(Span::secs(2 * 3600 - 600))?;
         let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
         while (self.is_batch_at_work() || self.is_launch_to_come()) && self.world.elapsed.0 < late {
@@ -185,6 +210,7 @@ impl Sim {
             // Servers are told a moment later of a token that is new just now.
             self.run(Span::secs(10))?;
         }
+        self.set_calm(false);
         match &self.agent {
             Some(agent) => {
                 for (request, (life, input)) in &self.requests {

@@ -54,7 +54,8 @@ impl Sim {
     }
 
     fn dies(&mut self, reboots: bool) {
-        let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(60)];
+        let longest = self.longest_absence;
+        let grid = [Span::ZERO, Span::millis(1), Span::secs(1), longest];
         let pause = self.world.choices.one_of(&grid, Point::Restart, "agent");
         self.crash();
         self.restart_at = Some(self.world.at + pause.unwrap_or(Span::ZERO));

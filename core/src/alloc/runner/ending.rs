@@ -35,10 +35,10 @@ impl AllocRunner {
             return;
         }
         self.edit(cx, |record| record.skip_shutdown_delay = true);
-        let Some(order) = &mut self.kill else {
-            return;
-        };
-        order.end_delay();
+        if let Some(order) = &mut self.kill {
+            order.end_delay();
+        }
+        // A task may end by itself before its group does.
         for task in &mut self.tasks {
             task.end_delay(cx);
         }

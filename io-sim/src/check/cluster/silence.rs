@@ -16,6 +16,9 @@ use crate::world::World;
 /// Why an allocation is to end, if it is for the silence of servers.
 const OUT_OF_CONTACT: &str = "the node is out of contact with its servers";
 
+/// How late the agent may be called back, and how long a call may take that asks whether servers live.
+const SLACK: Span = Span::secs(66 + 64);
+
 /// For how long the servers said nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Silence {
@@ -82,6 +85,26 @@ impl Checker {
                 format!("{name} may run alone for {allowed:?}; silent for {silent}{asked}")
             },
         )
+    }
+
+    /// What may not run without servers ends when they were silent for as long as its job file allows.
+    pub(in super::super) fn silence_ends_alloc_in_time(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        let goes_on = !alloc.is_ending() && !record.is_terminal() && !record.finished;
+        let Some(allowed) = allowed_silence(alloc).filter(|_| record.of_servers && goes_on) else {
+            return Ok(());
+        };
+        let Silence { since, failed, .. } = self.cluster.silence;
+        let silent = Span(world.elapsed.0 - since.0);
+        let holds = !failed || silent.0 <= allowed.0 + SLACK.0;
+        self.holds(Property::SilenceEndsAllocInTime, holds, || {
+            let name = world.names.alloc(record.id);
+            format!("{name} may run alone for {allowed}; servers are silent for {silent}")
+        })
     }
 }
 

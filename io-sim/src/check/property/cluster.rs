@@ -8,6 +8,16 @@ macro_rules! cluster {
     ReachableNodeIsNotLost: "reachable_node_is_not_lost", [P22], AtRest;
     /// A call to servers that failed is repeated after a pause.
     FailedCallIsRepeatedAfterAPause: "failed_call_is_repeated_after_a_pause", [P22], Always;
+    /// What a node always asks of its servers is asked again in time after it failed.
+    PauseAfterFailedCallIsBounded: "pause_after_failed_call_is_bounded", [P22 P11], Always;
+    /// A task is asked to end when servers do not have its services any more, unless they do not answer for seconds.
+    StopWaitsForRemovedServices: "stop_waits_for_removed_services", [P22 P24], Always;
+    /// What may not run without servers ends when they were silent for as long as its job file allows.
+    SilenceEndsAllocInTime: "silence_ends_alloc_in_time", [P22 P11], Always;
+    /// What is forgotten of an allocation of servers, they know how it ended, or want it no more.
+    CollectedAllocIsKnownToServers: "collected_alloc_is_known_to_servers", [P22 P15], Always;
+    /// At rest the servers have the services of each allocation that runs.
+    RunningServicesAreAtServers: "running_services_are_at_servers", [P22 P11], AtRest;
     /// Of each kind of call to the servers at most one is under way.
     CallsOfOneKindFollowEachOther: "calls_of_one_kind_follow_each_other", [P22], Always;
     /// Calls to the servers are few, whatever they answer.

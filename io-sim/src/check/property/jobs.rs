@@ -113,6 +113,8 @@ macro_rules! jobs {
     DeploymentsEnd: "deployments_end", [P3], AtRest;
     /// A rolling update has at most max_parallel copies that are not yet healthy.
     RollingUpdateStaysWithinMaxParallel: "rolling_update_stays_within_max_parallel", [P3], Always;
+    /// A rolling update replaces as many copies at a time as max_parallel allows.
+    RollingUpdateUsesMaxParallel: "rolling_update_uses_max_parallel", [P3 P11], Always;
     /// Until canaries are promoted, nothing else of the new version runs, and nothing of the old one ends for it.
     OldVersionServesUntilPromotion: "old_version_serves_until_promotion", [P3], Always;
     /// Canaries are promoted only when they are healthy and somebody asks, or the group promotes itself.
@@ -122,6 +124,10 @@ macro_rules! jobs {
     /// A roll-out fails only when an allocation of it is unhealthy, when one of its groups made no progress for its
     /// progress_deadline, or when somebody says so.
     FailedDeploymentHasACause: "failed_deployment_has_a_cause", [P3 P27], Always;
+    /// A roll-out fails when something of it is not healthy and it came no nearer to its end for its progress_deadline.
+    ProgressDeadlineFailsDeployment: "progress_deadline_fails_deployment", [P3 P11], Always;
+    /// When a roll-out has failed, no copy of an older version is replaced for it.
+    FailedDeploymentReplacesNothing: "failed_deployment_replaces_nothing", [P3], Always;
     /// With auto_revert, a failed roll-out brings the last stable version back, once.
     FailedDeploymentRevertsOnce: "failed_deployment_reverts_once", [P3], Always;
 

@@ -54,6 +54,10 @@ macro_rules! needs {
     // Tokens.
     /// A task starts with identity tokens issued for that start.
     StartHasItsIdentityTokens: "start_has_its_identity_tokens", [P7], Always;
+    /// A running task's token is made anew when half of its time is over, and no sooner.
+    TokenIsNotRenewedBeforeItsTime: "token_is_not_renewed_before_its_time", [P22], Always;
+    /// Tokens that could not be made anew are asked for again soon.
+    FailedRenewalIsRepeatedInTime: "failed_renewal_is_repeated_in_time", [P22 P11], Always;
     /// Servers that refuse to sign the tokens of a start are asked again after a pause that doubles, and not later.
     RefusedSigningIsRepeatedInTime: "refused_signing_is_repeated_in_time", [P22 P11], Always;
     /// Each renewed token is applied to a task once, by its change mode.

@@ -3,6 +3,8 @@
 macro_rules! node {
     ($next:ident $($more:ident)* => $($rows:tt)*) => { $next! { $($more)* => $($rows)*
     // Claims.
+    /// A driver or plugin that never reports holds up the node for a while and no longer.
+    FirstReportsAreAwaitedForAWhile: "first_reports_are_awaited_for_a_while", [P11], Always;
     /// What starts has no slot, port, device or core in common with anything of another allocation that lives,
     /// and CPU, memory and disk space are enough for all of them, on a node that never had more.
     NoStartWhileClaimIsHeld: "no_start_while_claim_is_held", [P4 P8 P13 P14 P19], Always;

@@ -15,6 +15,8 @@ macro_rules! services {
     // Checks.
     /// A check runs only while a task that it is about runs.
     CheckRunsOnlyWhileItsTaskRuns: "check_runs_only_while_its_task_runs", [P5 P24], Always;
+    /// No check of an allocation begins that is being ended.
+    EndingAllocIsNotChecked: "ending_alloc_is_not_checked", [P24], Always;
     /// A check runs once at a time.
     CheckRunsOnceAtATime: "check_runs_once_at_a_time", [P15], Always;
     /// A check of a running task runs within its interval, whatever became of the run before.

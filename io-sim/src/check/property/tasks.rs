@@ -32,7 +32,22 @@ macro_rules! tasks {
     /// At rest the agent knows of an engine what is true of it.
     EngineIsKnown: "engine_is_known", [P27], AtRest;
 
+    /// The output of a task that lives on is kept by another agent as its job file says.
+    RecoveredOutputIsKeptAsJobFileSays: "recovered_output_is_kept_as_job_file_says", [P27], Always;
+    /// Nobody waits for what a killed task would have needed.
+    HookOfKilledTaskIsCancelled: "hook_of_killed_task_is_cancelled", [P24 P11], Always;
+    /// An allocation lives no longer than its max_run_duration, since it was made.
+    MaxRunDurationEndsAlloc: "max_run_duration_ends_alloc", [P24 P11], Always;
+
     // The order of a group.
+    /// A task starts as soon as those have come as far that come before it.
+    TaskStartsWhenItIsItsTurn: "task_starts_when_it_is_its_turn", [P24 P11], Always;
+    /// What ends waits as long as its job file says: a group before its tasks are to end, a task before it is asked to.
+    ShutdownDelayIsThatOfJobFile: "shutdown_delay_is_that_of_job_file", [P24], Always;
+    /// No task is asked to end before the shutdown delays are over, unless somebody skipped them.
+    StopWaitsForShutdownDelay: "stop_waits_for_shutdown_delay", [P24], Always;
+    /// Nothing waits for a shutdown delay that somebody skipped.
+    SkippedShutdownDelayIsOver: "skipped_shutdown_delay_is_over", [P24 P11], Always;
     /// Lifecycle stages run in order: prestart, main, poststart, poststop.
     LifecycleStagesRunInOrder: "lifecycle_stages_run_in_order", [P24], Always;
     /// A group is killed in order: leader, other tasks, sidecars; poststop tasks are not killed.
