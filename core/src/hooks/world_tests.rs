@@ -276,6 +276,16 @@ impl World {
         let asked = self.start(task, |_| Ok(HookOutput::default()));
         asked.iter().map(HookWork::words).collect()
     }
+
+    /// The same, where its directory had to be made anew.
+    pub(crate) fn start_in_new_dir(&mut self, task: &mut TaskRunner) -> Vec<&'static str> {
+        let rebuilt = HookOutput {
+            rebuilt: true,
+            ..HookOutput::default()
+        };
+        let asked = self.start_with(task, "make directory", &Ok(rebuilt));
+        asked.iter().map(HookWork::words).collect()
+    }
 }
 
 fn scope(alloc: &AllocRecord) -> Scope<'_> {

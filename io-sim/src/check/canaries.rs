@@ -315,9 +315,13 @@ impl Checker {
         let Some(version) = version.filter(|_| fails && world.wall_jumps == 0) else {
             return Ok(());
         };
-        let asked = self.replies.any(
-            |asked| matches!(asked, Request::FailDeployment(one) if one.deployment == rollout.id),
-        );
+        // Whom somebody calls unhealthy may go on in the version that comes back, and then nobody judges it.
+        let is_of = |id: DeploymentId| id == rollout.id;
+        let asked = self.replies.any(|asked| match asked {
+            Request::FailDeployment(one) => is_of(one.deployment),
+            Request::SetAllocHealth(one) => is_of(one.deployment) && !one.unhealthy.is_empty(),
+            _ => false,
+        });
         let unhealthy = of_rollout(view, rollout)
             .any(|alloc| alloc.health.is_some_and(|health| !health.healthy));
         let unhealthy = unhealthy || self.canaries.unhealthy.get(&rollout.job) == Some(&world.at);

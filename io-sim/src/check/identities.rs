@@ -203,7 +203,9 @@ impl Checker {
         self.identities
             .making
             .insert(op, (key.clone(), work.identities.clone()));
-        if !task.is_some_and(|task| matches!(task.phase(), Phase::Running)) {
+        let runs = task.is_some_and(|task| matches!(task.phase(), Phase::Running));
+        // Until when a token is good is said in the time of the wall.
+        if !runs || world.wall_jumps > 0 {
             return Ok(());
         }
         // A version may want tokens that are good for another time, and the next one not.

@@ -1,7 +1,8 @@
 //! Placement by priority: nobody waits for what is free or may be preempted, and nobody is preempted for
 //! nothing. What is asked for, held and told to end is the reference model's ([`super::claims`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
@@ -57,6 +58,27 @@ fn fits(view: View<'_>, shares: Shares, group: &TaskGroup, others: &[&AllocRunne
         && short(capacity(view, shares), sum).next().is_none()
 }
 
+/// Whether there are as many ports left, at whatever address, as a group wants without saying which.
+fn has_ports_for(view: View<'_>, group: &TaskGroup, holders: &[&AllocRunner]) -> bool {
+    let (first, last) = view.node().dynamic_ports;
+    let wanted: Vec<_> = (group.networks.iter())
+        .flat_map(|it| &it.dynamic_ports)
+        .collect();
+    let mut held: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    for claim in holders.iter().flat_map(|it| claims(it)) {
+        if let Claim::Port(address, port) = claim
+            && (first..=last).contains(&port)
+        {
+            *held.entry(address).or_default() += 1;
+        }
+    }
+    let most = held.values().max().copied().unwrap_or(0);
+    wanted.iter().all(|port| {
+        let is_free = |value: &u16| !view.node().reserves(port.host_network(), *value);
+        most + wanted.len() <= (first..=last).filter(is_free).count()
+    })
+}
+
 /// Whether a group waits for what it could have.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
@@ -79,13 +101,15 @@ fn wait_for_claims(
             | PlacementFailure::PortTaken { .. }
             | PlacementFailure::Devices { .. }
     );
-    let Some(group) = job.job.group(name).filter(|_| is_held) else {
+    let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
+    let group = job.job.group(name).filter(|_| is_held);
+    // Who ends for another keeps the ports that it got by chance until it is over.
+    let Some(group) = group.filter(|group| has_ports_for(view, group, &holders)) else {
         return Wait {
             free: false,
             preemptible: false,
         };
     };
-    let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
     let free = fits(view, shares, group, &holders);
     let is_preemptible = |it: &AllocRunner| {
         let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);

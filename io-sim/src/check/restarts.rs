@@ -140,7 +140,10 @@ impl Checker {
                 if *tasks == RestartScope::All {
                     memory.forgiven = task.state().finished_at.or(memory.forgiven);
                     memory.over = false;
-                    memory.hopeless = None;
+                    // One that is being cleaned up yet ends all the same.
+                    if task.is_dead() {
+                        memory.hopeless = None;
+                    }
                 }
             }
         }

@@ -87,7 +87,10 @@ impl Checker {
             let latest = agent.view().job(&record.job);
             let rollout = latest.and_then(|job| job.deployment);
             let rollout = rollout.and_then(|id| agent.view().deployment(id));
-            let failed = rollout.is_some_and(|it| it.status == DeploymentStatus::Failed);
+            // It may fail in the same step, after that.
+            let failed = rollout.is_some_and(|it| {
+                it.status == DeploymentStatus::Failed && it.modify_index < record.create_index
+            });
             self.holds(Property::FailedDeploymentReplacesNothing, !failed, || {
                 format!("{} is placed, {rollout:?}", record.name)
             })?;

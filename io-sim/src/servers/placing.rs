@@ -201,7 +201,7 @@ impl Servers {
         {
             return;
         }
-        if job.in_place && has_same_tasks(alloc, group) {
+        if job.in_place && has_same_tasks(alloc, &job.job, group) {
             let new = job.job.clone();
             let deployment = deployment_of(&new, group);
             return self.change(alloc.id, |it| {
@@ -295,8 +295,8 @@ impl Servers {
             return Vec::new();
         };
         let node = self.nodes.get(&site.node).map(|it| &it.node);
-        let (first, last) = node.map_or((20_000, 20_009), |it| it.dynamic_ports);
-        let mut free = (first..=last).filter(|port| !site.ports.contains(port));
+        let first = node.map_or(20_000, |it| it.dynamic_ports.0);
+        let mut free = (first..).filter(|port| !site.ports.contains(port));
         let mut ports = Vec::new();
         let is_own = network.mode() != NetworkMode::Host;
         let all = network.reserved_ports.iter().chain(&network.dynamic_ports);
@@ -359,13 +359,20 @@ fn is_of(placed: &PlacedAlloc, job: &Job) -> bool {
 }
 
 /// Whether what runs has the tasks of its group's present version: others are never taken in place.
-fn has_same_tasks(placed: &PlacedAlloc, group: &TaskGroup) -> bool {
-    let job = placed.job.as_ref().ok();
-    let present = job.and_then(|job| job.group(placed.group.as_str()));
-    let names = |group: &TaskGroup| -> Vec<String> {
-        group.tasks.iter().map(|task| task.name.clone()).collect()
+fn has_same_tasks(placed: &PlacedAlloc, job: &Job, group: &TaskGroup) -> bool {
+    let Ok(runs) = &placed.job else {
+        return false;
     };
-    present.is_some_and(|present| names(present) == names(group))
+    let tasks = |group: &TaskGroup| -> Vec<_> {
+        let tasks = group.tasks.iter();
+        let told = tasks.map(|task| (task.name.clone(), task.env.clone(), task.meta.clone()));
+        told.collect()
+    };
+    let present = runs.group(placed.group.as_str());
+    let same = |present: &TaskGroup| {
+        (tasks(present), &present.meta, &runs.meta) == (tasks(group), &group.meta, &job.meta)
+    };
+    present.is_some_and(same)
 }
 
 pub(super) fn is_live(placed: &PlacedAlloc) -> bool {

@@ -36,7 +36,6 @@ mod tests {
     use crate::hooks::world_tests::{Began, World, last_words};
     use crate::input::HookOutput;
     use crate::model::device::{AssignedDevices, DeviceNode};
-    use crate::work::HookWork;
 
     fn held_by(task: &str, id: &str) -> AssignedDevices {
         AssignedDevices {
@@ -107,13 +106,8 @@ mod tests {
         };
         world.start_with(&mut task, "reserve devices", &Ok(given));
         let mut task = world.restarted(&task);
-        let rebuilt = HookOutput {
-            rebuilt: true,
-            ..HookOutput::default()
-        };
         // The plugin is asked once more, and says that it needs nothing this time.
-        let asked = world.start_with(&mut task, "make directory", &Ok(rebuilt));
-        let asked: Vec<_> = asked.iter().map(HookWork::words).collect();
+        let asked = world.start_in_new_dir(&mut task);
         assert_eq!(asked, ["make directory", "reserve devices"]);
         assert_eq!(task.record().reserved.nodes, []);
     }

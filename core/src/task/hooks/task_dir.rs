@@ -63,7 +63,6 @@ mod tests {
     use super::*;
     use crate::hooks::world_tests::{Began, World};
     use crate::model::artifact::Artifact;
-    use crate::work::HookWork;
 
     fn work(made: bool) -> BuildTaskDir {
         BuildTaskDir {
@@ -145,12 +144,7 @@ mod tests {
         let mut task = world.restarted(&task);
         assert_eq!(world.start_well(&mut task), ["make directory"]);
         let mut task = world.restarted(&task);
-        let rebuilt = HookOutput {
-            rebuilt: true,
-            ..HookOutput::default()
-        };
-        let asked = world.start_with(&mut task, "make directory", &Ok(rebuilt));
-        let asked: Vec<_> = asked.iter().map(HookWork::words).collect();
+        let asked = world.start_in_new_dir(&mut task);
         assert_eq!(asked, ["make directory", "fetch artifacts"]);
     }
 }
