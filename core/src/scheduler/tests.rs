@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::*;
 use crate::claims::resources::Capacity;
 use crate::ids::GroupName;
-use crate::model::alloc::{DeploymentHealth, DesiredStatus};
+use crate::model::alloc::DesiredStatus;
 use crate::model::eval::{GroupChanges, GroupRollout};
 use crate::model::policy::UpdateStrategy;
 use crate::time::{Span, Timestamp};
@@ -222,13 +222,7 @@ fn rollout_in_place_has_until_its_progress_deadline() {
 fn rollout_with_unhealthy_alloc_fails() {
     let mut world = World::new();
     let web = world.job("web", 50, 2, &[]);
-    let rollout = world.rolls_out(&web);
-    let id = world.runs(1, &web, &[]);
-    world.alloc(id).deployment = Some(rollout);
-    world.alloc(id).health = Some(DeploymentHealth {
-        healthy: false,
-        timestamp: Timestamp(0),
-    });
+    let rollout = world.fails_to_roll_out(&web);
     let why = "Failed due to unhealthy allocations".to_owned();
     let end = Action::EndRollout(rollout, DeploymentStatus::Failed, why);
     assert!(world.plan(&[&web]).actions.contains(&end));
@@ -248,13 +242,7 @@ fn plan_with_revert_defers_later_jobs() {
             ..UpdateStrategy::default()
         });
     });
-    let rollout = world.rolls_out(&web);
-    let id = world.runs(1, &web, &[]);
-    world.alloc(id).deployment = Some(rollout);
-    world.alloc(id).health = Some(DeploymentHealth {
-        healthy: false,
-        timestamp: Timestamp(0),
-    });
+    world.fails_to_roll_out(&web);
     let plan = world.plan(&[&web, &batch]);
     assert_eq!(plan.actions.last(), Some(&Action::Revert(web, 0)));
     assert_eq!(plan.rest, [batch]);

@@ -56,16 +56,16 @@ impl Delays {
 impl Checker {
     /// What the files of an allocation's job say, of the group and of a task of it; empty if there is none.
     fn delays_of(&self, alloc: &AllocRunner, task: Option<&TaskKey>) -> Vec<Span> {
-        let name = alloc.record().group.as_str();
-        let groups = self
-            .files
-            .all(alloc)
-            .filter_map(|file| policy::group(file, name));
-        let delay = |group| match task {
-            None => Some(policy::group_delay(group)),
-            Some(key) => policy::task(group, key.task.as_str()).map(|task| task.shutdown_delay),
-        };
-        groups.filter_map(delay).collect()
+        match task {
+            None => {
+                let groups = self.files.groups(alloc).into_iter();
+                groups.map(policy::group_delay).collect()
+            }
+            Some(key) => {
+                let tasks = self.files.tasks(alloc, key).into_iter();
+                tasks.map(|task| task.shutdown_delay).collect()
+            }
+        }
     }
 
     fn skips_delays(&self, alloc: &AllocRunner) -> bool {

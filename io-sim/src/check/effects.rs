@@ -10,7 +10,7 @@ use drover_core::model::task::{LogConfig, Stage};
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::history::{TaskPath, lives, saved_alloc, saved_task};
-use super::{Checker, Property, Verdict, policy, scripts};
+use super::{Checker, Property, Verdict, scripts};
 use crate::world::World;
 
 impl Checker {
@@ -137,10 +137,7 @@ impl Checker {
         key: &TaskKey,
         logs: &LogConfig,
     ) -> Verdict {
-        let group = alloc.record().group.as_str();
-        let files = self.files.all(alloc);
-        let groups = files.filter_map(|file| policy::group(file, group));
-        let said = groups.filter_map(|group| policy::task(group, key.task.as_str()));
+        let said = self.files.tasks(alloc, key).into_iter();
         let said: Vec<LogConfig> = said
             .map(|task| task.log_config.unwrap_or_default())
             .collect();

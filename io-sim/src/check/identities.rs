@@ -15,7 +15,7 @@ use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 use drover_core::time::{Instant, Span};
 use drover_core::work::{IdentityWork, Issuing};
 
-use super::{Checker, Property, Verdict, policy};
+use super::{Checker, Property, Verdict};
 use crate::identities::Token;
 use crate::world::World;
 
@@ -177,12 +177,7 @@ impl Checker {
 
     /// Whether all versions of a job want a token of a task to be good for the same time.
     fn wants_one_ttl(&self, alloc: &AllocRunner, key: &TaskKey, name: &str) -> bool {
-        let group = alloc.record().group.as_str();
-        let groups = self
-            .files
-            .all(alloc)
-            .filter_map(|file| policy::group(file, group));
-        let tasks = groups.filter_map(|group| policy::task(group, key.task.as_str()));
+        let tasks = self.files.tasks(alloc, key).into_iter();
         let ttl = |task| wanted(task).find(|it| it.name() == name).map(|it| it.ttl);
         let ttls: BTreeSet<_> = tasks.map(ttl).collect();
         ttls.len() == 1

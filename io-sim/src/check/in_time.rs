@@ -60,7 +60,7 @@ impl InTime {
 
 impl Checker {
     /// Whether what was decided is held back, or the agent does nothing any more.
-    fn rests(&self, agent: &Agent) -> bool {
+    pub(super) fn rests(&self, agent: &Agent) -> bool {
         let view = agent.view();
         let ends = view.shutdown().is_some() || view.stopped() || self.leaving;
         ends || self.commits.in_flight().is_some()

@@ -57,15 +57,12 @@ impl Checker {
             self.killing.graces.insert(stop.launch, until);
         }
         let most = self.max_kill_timeout;
-        let group = alloc.record().group.as_str();
         // It may have been asked before the last change, and only have left now.
         let mut said: Vec<Span> = Vec::new();
         let mut signals: Vec<String> = Vec::new();
-        for file in self.files.all(alloc) {
-            let task =
-                policy::group(file, group).and_then(|it| policy::task(it, key.task.as_str()));
-            said.extend(task.map(|task| policy::kill_timeout(task, most)));
-            signals.extend(task.map(|task| task.kill_signal.clone()));
+        for task in self.files.tasks(alloc, key) {
+            said.push(policy::kill_timeout(task, most));
+            signals.push(task.kill_signal.clone());
         }
         let holds = said.is_empty() || said.contains(&stop.grace);
         self.holds(Property::KillTimeoutIsThatOfJobFile, holds, || {

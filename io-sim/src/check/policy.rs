@@ -8,7 +8,7 @@ use std::sync::Arc;
 use drover_core::agent::requests::Request;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::cluster::Answer;
-use drover_core::ids::{AllocId, JobKey};
+use drover_core::ids::{AllocId, JobKey, TaskKey};
 use drover_core::input::ServerInput;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
@@ -100,6 +100,21 @@ impl JobFiles {
     /// Every file that was handed in for an allocation's job.
     pub(super) fn all(&self, alloc: &AllocRunner) -> impl Iterator<Item = &Arc<Job>> {
         self.files_of(alloc).into_iter().flatten()
+    }
+
+    /// What these say of its group.
+    pub(super) fn groups(&self, alloc: &AllocRunner) -> Vec<&TaskGroup> {
+        let name = alloc.record().group.as_str();
+        let files = self.all(alloc);
+        files.filter_map(|file| group(file, name)).collect()
+    }
+
+    /// What these say of a task of it.
+    pub(super) fn tasks(&self, alloc: &AllocRunner, key: &TaskKey) -> Vec<&Task> {
+        let groups = self.groups(alloc).into_iter();
+        groups
+            .filter_map(|group| task(group, key.task.as_str()))
+            .collect()
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::*;
 use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::ids::{GroupName, JobKey, Slot};
-use crate::model::alloc::ClientStatus;
+use crate::model::alloc::{ClientStatus, DeploymentHealth};
 use crate::model::eval::Deployment;
 use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::JobType;
@@ -171,6 +171,19 @@ impl World {
         };
         self.deployments.insert(rollout, Arc::new(deployment));
         self.change(job, |record| record.deployment = Some(rollout));
+        rollout
+    }
+
+    /// The latest version of a job is rolled out, and its first copy is unhealthy.
+    pub(super) fn fails_to_roll_out(&mut self, job: &JobKey) -> DeploymentId {
+        let rollout = self.rolls_out(job);
+        let id = self.runs(1, job, &[]);
+        let alloc = self.alloc(id);
+        alloc.deployment = Some(rollout);
+        alloc.health = Some(DeploymentHealth {
+            healthy: false,
+            timestamp: Timestamp(0),
+        });
         rollout
     }
 

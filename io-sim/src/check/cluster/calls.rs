@@ -25,10 +25,7 @@ impl Checker {
         world: &World,
         agent: &Agent,
     ) -> Verdict {
-        // Until it is saved what was decided before, nothing leaves.
-        let held_back = self.commits.in_flight().is_some();
-        if held_back || self.leaving || agent.view().shutdown().is_some() || agent.view().stopped()
-        {
+        if self.rests(agent) {
             return Ok(());
         }
         let now = world.elapsed;
