@@ -36,6 +36,11 @@ impl Destroys {
         self.waiting.contains_key(&alloc)
     }
 
+    /// Those that have a place.
+    pub fn under_way(&self) -> impl Iterator<Item = AllocId> {
+        self.busy.iter().copied()
+    }
+
     /// Gives a place to the oldest that waits, if one of `permits` is free. Returns who can go on.
     pub fn grant(&mut self, permits: usize) -> Option<AllocId> {
         if self.busy.len() >= permits.max(1) {

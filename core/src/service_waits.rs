@@ -82,3 +82,29 @@ impl ServiceWaits {
         self.waits.get(task).map_or(&[], |wait| &wait.services)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::AllocId;
+
+    fn task(name: &str) -> TaskKey {
+        TaskKey {
+            alloc: AllocId(1),
+            task: name.into(),
+        }
+    }
+
+    #[test]
+    fn services_of_each_new_waiter_are_looked_for() {
+        let mut waits = ServiceWaits::default();
+        for name in ["a", "b"] {
+            assert!(waits.wait(task(name), vec!["db".to_owned()]));
+            assert!(waits.take_new(), "{name} is new");
+            assert!(!waits.wait(task(name), vec!["db".to_owned()]));
+            assert!(!waits.take_new(), "{name} waits as before");
+        }
+        assert!(waits.wait(task("a"), vec!["web".to_owned()]));
+        assert!(waits.take_new(), "it waits for something else");
+    }
+}

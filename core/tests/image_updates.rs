@@ -382,6 +382,12 @@ fn registry_that_is_down_is_asked_again_and_nothing_else_follows() {
     world.tag = Ok("sha256:b");
     world.pass(minutes(10));
     assert_eq!((world.version(), world.runs()), (1, vec!["sha256:b"]));
+    // It answered: what failed before is forgotten.
+    world.asked.clear();
+    world.tag = Err("it is down again");
+    world.pass(HOUR);
+    let pauses = world.asked.windows(2).map(|two| two[1] - two[0]);
+    assert_eq!(pauses.take(2).collect::<Vec<_>>(), [MINUTE, minutes(2)]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use drover_core::time::Span;
 use drover_io_sim::Dice;
 use drover_io_sim::script::{
-    Act, Change, DeregisterWithoutDelay, ForceReschedule, Register, StopAllocWithoutDelay, What,
+    Act, Change, DeregisterWithoutDelay, Evaluate, ForceReschedule, Register,
+    StopAllocWithoutDelay, What,
 };
 
 /// In some worlds jobs are changed so that their allocations go on, or get groups and lose them.
@@ -24,6 +25,23 @@ pub(crate) fn changes(dice: &mut Dice, jobs: usize, acts: &mut Vec<Act>) {
             what: what.into(),
         };
         acts.insert(dice.below(acts.len() + 1, "when changed", ""), act);
+    }
+}
+
+/// In a few worlds somebody has a job planned again after half a day or a day: what failed once is long ago then.
+pub(crate) fn a_day_later(dice: &mut Dice, jobs: usize, acts: &mut Vec<Act>) {
+    if dice.below(24, "a day later", "") != 1 {
+        return;
+    }
+    let hours = dice.one_of(&[25, 13], "hours later", "").unwrap_or(25);
+    for nth in 0..jobs {
+        let pause = if nth == 0 { hours * 3600 } else { 0 };
+        let job = format!("j{nth}");
+        acts.push(Act {
+            pause: Span::secs(pause),
+            steps: 0,
+            what: Evaluate { job }.into(),
+        });
     }
 }
 

@@ -16,7 +16,7 @@ use drover_io_sim::{Dice, Faults, Search};
 
 use crate::acl_acts::acts_of_acl;
 use crate::build::GroupExt;
-use crate::changes::{changes, in_a_hurry};
+use crate::changes::{a_day_later, changes, in_a_hurry};
 use crate::clock::launches_by_hand;
 use crate::cluster::in_a_cluster;
 use crate::engine::on_an_engine;
@@ -24,6 +24,7 @@ use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
 use crate::policies::{namespaces, vary_policies};
 use crate::random_jobs::random_job;
 use crate::theme::Theme;
+use crate::themes_of_operators::versions_in_turn;
 use crate::volume_acts::volumes;
 
 /// The script of a seed.
@@ -70,6 +71,10 @@ pub fn script(seed: u64) -> Script {
             acts.push(theme.act(&mut dice, job));
         }
     }
+    if dice.below(10, "versions in turn", "") == 1 {
+        let at = dice.below(count, "whose versions in turn", "");
+        acts.extend(versions_in_turn(&mut dice, &mut jobs[at]));
+    }
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
     }
@@ -92,6 +97,7 @@ pub fn script(seed: u64) -> Script {
     }
     changes(&mut dice, count, &mut acts);
     in_a_hurry(&mut dice, count, &mut acts);
+    a_day_later(&mut dice, count, &mut acts);
     reach_for_the_ending(&mut dice, &mut acts);
     launches_by_hand(&mut dice, &jobs, &mut acts);
     let has = scarce(&mut dice, &mut jobs);

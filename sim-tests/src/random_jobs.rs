@@ -44,9 +44,12 @@ pub(crate) fn random_job(dice: &mut Dice, id: &str) -> Job {
     }
     if dice.below(3, "migrates", id) == 1 {
         group = group.migrates();
+        if let Some(disk) = &mut group.ephemeral_disk {
+            disk.sticky = dice.below(3, "says sticky, too", id) > 0;
+        }
     }
     if dice.below(6, "limit", id) == 1 && job_type.runs_to_completion() {
-        let span = dice.one_of(&[20, 5, 60], "length of the limit", id);
+        let span = dice.one_of(&[20, 5, 60, 300], "length of the limit", id);
         group.max_run_duration = Some(Span::secs(span.unwrap_or(20)));
     }
     if dice.below(4, "group delay", id) == 1 {
@@ -153,12 +156,39 @@ fn with_services(dice: &mut Dice, mut group: TaskGroup, id: &str) -> TaskGroup {
         let service = checked(registered("checked-service", "8082"), [every]);
         group.tasks[0].services.push(service);
     }
+    if dice.below(3, "is reached by its port", id) == 1 {
+        is_reached_by_its_port(dice, &mut group, id);
+    }
     if dice.below(8, "waits for a service", id) == 1 {
         let services = ["group-service", "task-service", "checked-service"];
         let service = services[dice.below(3, "which service", id)];
         group.tasks[0] = group.tasks[0].clone().waits_for(service);
     }
     group
+}
+
+/// Its services name a port of it, which may be another one inside, and say at which address they are reached.
+fn is_reached_by_its_port(dice: &mut Dice, group: &mut TaskGroup, id: &str) {
+    let networks = group.networks.iter_mut();
+    let ports = networks.flat_map(|it| it.dynamic_ports.iter_mut().chain(&mut it.reserved_ports));
+    let ports: Vec<_> = ports.collect();
+    if ports.is_empty() {
+        return;
+    }
+    for port in ports {
+        port.to = dice.one_of(&[8080, 0, -1], "port inside", id).unwrap_or(0);
+    }
+    let of_tasks = group.tasks.iter_mut().flat_map(|it| &mut it.services);
+    for service in group.services.iter_mut().chain(of_tasks) {
+        let mode = dice.one_of(&["alloc", "host", "auto"], "address mode", id);
+        if let Value::Map(fields) = service {
+            fields.insert("PortLabel".to_owned(), Value::from("http"));
+            fields.insert(
+                "AddressMode".to_owned(),
+                Value::from(mode.unwrap_or("auto")),
+            );
+        }
+    }
 }
 
 /// How a group restarts, is replaced, rolled out and scaled.
@@ -268,6 +298,10 @@ fn task_faults(dice: &mut Dice, task: Task, id: &str) -> Task {
             }
             if dice.below(6, "once", &format!("{entity} {nth}")) == 1 {
                 task.templates[nth].once = true;
+            }
+            if dice.below(4, "default", &format!("{entity} {nth}")) == 1 {
+                let variable = format!("TEMPLATE_{nth}");
+                task.env.insert(variable, "nothing yet".to_owned());
             }
         }
     }

@@ -406,7 +406,7 @@ pub(crate) fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
     }
     if dice.below(2, "check restarts", entity) == 1 {
         let limit = dice.one_of(&[1, 2, 3], "limit", entity).unwrap_or(1);
-        let grace = dice.one_of(&[1, 0, 120], "grace", entity).unwrap_or(1);
+        let grace = dice.one_of(&[1, 120, 0, 600], "grace", entity).unwrap_or(1);
         fields.push(check_restart(limit, Span::secs(grace)));
     }
     let policies = ["", "", "ignore_warnings", "ignore"];

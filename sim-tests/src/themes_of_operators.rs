@@ -7,13 +7,14 @@ use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::Dice;
 use drover_io_sim::script::{
-    Change, Deregister, Evaluate, EvaluateNode, FailDeployment, ForceReschedule, PauseDeployment,
-    PromoteDeployment, Register, Restart, RestartTask, RevertJob, SetAllocHealth, SetEligibility,
-    StopAlloc, UpdateDrain, What,
+    Act, Change, Deregister, Evaluate, EvaluateNode, FailDeployment, ForceReschedule,
+    PauseDeployment, PromoteDeployment, Register, Restart, RestartTask, RevertJob, SetAllocHealth,
+    SetEligibility, StopAlloc, UpdateDrain, What,
 };
 
 use crate::build::GroupExt;
 use crate::changes::some_change;
+use crate::theme::Theme;
 
 /// Several copies, which leave a drained node as their group says.
 pub(crate) fn is_drained(dice: &mut Dice, job: &mut Job) {
@@ -123,6 +124,37 @@ pub(crate) fn about_rollouts(dice: &mut Dice, job: String) -> What {
         .into(),
         _ => StopAlloc { job, nth: None }.into(),
     }
+}
+
+/// Versions of a job that have time to prove themselves, one after the other, and a last one that fails.
+pub(crate) fn versions_in_turn(dice: &mut Dice, job: &mut Job) -> Vec<Act> {
+    Theme::Rollouts.suit(dice, job);
+    if let Some(update) = &mut job.task_groups[0].update {
+        update.auto_revert |= dice.below(2, "reverts the last", &job.id) == 1;
+    }
+    let job = job.id.as_str();
+    let act = |seconds: i64, what: What| Act {
+        pause: Span::secs(seconds),
+        steps: 0,
+        what,
+    };
+    let mut changed = || {
+        let changed = Register {
+            job: job.to_owned(),
+            change: Some(Change::Env(dice.pick("env", ""))),
+        };
+        act(700, changed.into())
+    };
+    let mut acts = Vec::new();
+    for _ in 0..2 {
+        acts.push(changed());
+        let job = job.to_owned();
+        acts.push(act(60, PromoteDeployment { job }.into()));
+    }
+    acts.push(changed());
+    let job = job.to_owned();
+    acts.push(act(1, FailDeployment { job }.into()));
+    acts
 }
 
 /// What people do about tasks that do not begin as they should.

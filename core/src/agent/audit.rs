@@ -21,6 +21,10 @@ pub enum Violation {
     StuckAlloc(AllocId),
     /// A task is neither over nor waits for anything.
     StuckTask(TaskKey),
+    /// A task waits for a signal that nobody answers any more.
+    StuckSignal(TaskKey),
+    /// An allocation that is not being removed has one of the few places for removals.
+    IdleRemoval(AllocId),
     /// Two allocations were granted the same.
     DoublyHeld(Claim, [AllocId; 2]),
 }
@@ -34,6 +38,19 @@ impl fmt::Display for Violation {
                     f,
                     "task {} of allocation {} waits for nothing",
                     key.task, key.alloc
+                )
+            }
+            Violation::StuckSignal(key) => {
+                write!(
+                    f,
+                    "task {} of allocation {} waits for a signal that was answered",
+                    key.task, key.alloc
+                )
+            }
+            Violation::IdleRemoval(id) => {
+                write!(
+                    f,
+                    "allocation {id} is not removed, and keeps others from it"
                 )
             }
             Violation::DoublyHeld(claim, [one, other]) => {
@@ -54,7 +71,35 @@ impl View<'_> {
         });
         let doubly = self.doubly_held().into_iter();
         let doubly = doubly.map(|(claim, holders)| Violation::DoublyHeld(claim, holders));
-        stuck.chain(doubly).collect()
+        let tasks = self.allocs().flat_map(|alloc| alloc.tasks().iter());
+        let signals = tasks.filter(|task| self.waits_for_stale_signal(task));
+        let signals = signals.map(|task| Violation::StuckSignal(task.spec().key.clone()));
+        stuck
+            .chain(signals)
+            .chain(self.idle_removals())
+            .chain(doubly)
+            .collect()
+    }
+
+    fn waits_for_stale_signal(self, task: &TaskRunner) -> bool {
+        task.awaited_signals()
+            .any(|op| !self.is_in_flight(Some(op)))
+    }
+
+    /// Those that have a place for removals and do not use it.
+    fn idle_removals(self) -> impl Iterator<Item = Violation> {
+        let removed = self.agent.shared.destroys.under_way();
+        let is_idle = move |id: &AllocId| match self.alloc(*id).map(|alloc| alloc.phase()) {
+            Some(AllocPhase::Finished | AllocPhase::Destroying(_)) => false,
+            Some(
+                AllocPhase::Prerun(_)
+                | AllocPhase::Tasks(_)
+                | AllocPhase::DestroyPause(_)
+                | AllocPhase::Destroyed,
+            )
+            | None => true,
+        };
+        removed.filter(is_idle).map(Violation::IdleRemoval)
     }
 
     /// Whether an allocation is over, or waits for a deadline, claims that others hold, a task

@@ -250,6 +250,13 @@ mod tests {
             weight: 10,
         });
         assert_eq!(chosen(&wants), Ok("z".to_owned()), "the liked one");
+        wants.affinities[0].operand = "<".to_owned();
+        assert_eq!(chosen(&wants), Ok("s".to_owned()), "the liked one");
+        wants.affinities[0].weight = -10;
+        assert_eq!(chosen(&wants), Ok("z".to_owned()), "not the disliked one");
+        wants.affinities[0].operand = ">".to_owned();
+        assert_eq!(chosen(&wants), Ok("s".to_owned()), "not the disliked one");
+        wants.affinities.clear();
         wants.constraints.push(condition("<", "5 GiB"));
         assert_eq!(
             chosen(&wants),

@@ -39,16 +39,20 @@ struct World {
     waiting: Vec<JobKey>,
     jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     evals: BTreeMap<EvalId, Arc<Evaluation>>,
+    /// What stayed of allocations whose directories are gone.
+    records: Vec<AllocRecord>,
 }
 
 impl World {
-    /// With ended allocations of these ids, the smallest the oldest, each of a slot of its own.
+    /// With ended allocations of these ids, the smallest the oldest, each of a slot of its own. Which ended first was
+    /// made last.
     fn of_ended(ids: impl IntoIterator<Item = u128>) -> World {
         let ended = ids.into_iter().map(|id| AllocRecord {
             id: AllocId(id),
             job: key(),
             finished: true,
             index: u32::try_from(id).unwrap_or(0),
+            create_index: 1000_u64.saturating_sub(u64::try_from(id).unwrap_or(0)),
             modify_index: u64::try_from(id).unwrap_or(0),
             ..AllocRecord::default()
         });
@@ -124,7 +128,7 @@ impl World {
             gc_snapshot: self.gc_snapshot(),
             jobs: &self.jobs,
             evals: &self.evals,
-            records: Vec::new(),
+            records: self.records.iter().collect(),
         };
         garbage(&kept, limits)
     }
@@ -217,6 +221,36 @@ fn expired_complete_batch_job_is_forgotten() {
     let age = NOW - Timestamp(0);
     assert_eq!(world.garbage(limits(age)).jobs, [key()]);
     let younger = world.garbage(limits(Span(age.0 + 1)));
+    assert_eq!((younger.jobs, younger.next), (vec![], Some(Span(1))));
+}
+
+#[test]
+fn batch_job_is_as_young_as_what_was_collected_of_it() {
+    let mut world = World::default().batch_job([]);
+    let stopped = Job {
+        job_type: JobType::Batch,
+        stop: true,
+        ..Job::default()
+    };
+    let stopped = JobRecord {
+        job: Arc::new(stopped),
+        ..JobRecord::default()
+    };
+    world.jobs.insert(key(), Arc::new(stopped));
+    world.records.push(AllocRecord {
+        job: key(),
+        finished: true,
+        modify_time: Timestamp(NOW.0 - 10),
+        ..AllocRecord::default()
+    });
+    let garbage = |jobs| {
+        world.garbage(Limits::Age(Retention {
+            jobs: Span(jobs),
+            ..Retention::default()
+        }))
+    };
+    assert_eq!(garbage(10).jobs, [key()]);
+    let younger = garbage(11);
     assert_eq!((younger.jobs, younger.next), (vec![], Some(Span(1))));
 }
 

@@ -72,6 +72,11 @@ impl TaskRunner {
         }
     }
 
+    /// The signals whose arrival is awaited.
+    pub fn awaited_signals(&self) -> impl Iterator<Item = Op> {
+        self.signals.iter().map(|signal| signal.op)
+    }
+
     fn signal_failed(&mut self, cx: &mut Cx<'_>, why: &str) {
         let message = format!("Something changed, and its signal was not sent: {why}");
         self.event(cx, EventType::Template, &message);

@@ -284,6 +284,22 @@ fn unreachable_servers_are_awaited_and_named() {
     );
 }
 
+/// However long they were away. A call that got lost is waited for at first.
+#[test]
+fn servers_that_return_are_found_within_minutes() {
+    for seed in 0..30 {
+        let mut world = World::new(seed);
+        world.calm = true;
+        world.run(Span::secs(300));
+        world.unreachable = true;
+        world.run(Span::secs(3600 * 5 + i64::try_from(seed).unwrap_or(0)));
+        world.unreachable = false;
+        world.run(Span::secs(180));
+        let known = world.servers.known.as_ref();
+        assert!(known.is_some_and(|it| it.ready), "seed {seed}");
+    }
+}
+
 #[test]
 fn node_on_its_own_calls_nobody() {
     let config = Config::new(1, Node::default(), "/alloc");

@@ -127,6 +127,14 @@ impl Checker {
             Property::ShutdownStoppingTasksLeavesNoProcess,
             name.is_none(),
             || format!("{name:?} is alive"),
+        )?;
+        let removing = |alloc: &AllocRunner| alloc.network_awaited().is_some();
+        let left = agent.view().allocs().find(|alloc| removing(alloc));
+        let left = left.map(|alloc| alloc.record().name.clone());
+        self.holds(
+            Property::ShutdownStoppingTasksRemovesNetworks,
+            left.is_none(),
+            || format!("the network of {left:?} is being removed"),
         )
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use drover_core::agent::Agent;
 use drover_core::config::Retention;
 use drover_core::ids::{AllocId, EvalId, JobKey};
 use drover_core::model::eval::Evaluation;
@@ -10,7 +11,7 @@ use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::time::{Span, Timestamp};
 
 use super::history::saved_job;
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 /// How long after its time garbage may still be there.
@@ -67,6 +68,7 @@ impl Checker {
         key: &JobKey,
     ) -> Verdict {
         let before = saved_job(world, key);
+        self.forgotten_child_is_dead(world, batch, saved, key)?;
         let known = before.filter(|job| !job.purge && !job.job.is_child());
         let Some(job) = known.filter(|_| !self.replies.purges(key)) else {
             return Ok(());
@@ -93,14 +95,48 @@ impl Checker {
             stopped || job.job.job_type.runs_to_completion() && !job.job.is_template();
         let old = self.replies.collects() || {
             // As it was before it was told to go.
-            let before = saved.allocs.values().filter(|alloc| alloc.job == *key);
-            let latest = before.map(|alloc| alloc.modify_time).max();
+            let before = saved.allocs.values().map(|alloc| &**alloc);
+            let records = saved.collected.values().map(|one| &one.alloc);
+            let of_job = before.chain(records).filter(|alloc| alloc.job == *key);
+            let latest = of_job.map(|alloc| alloc.modify_time).max();
             let since = latest.unwrap_or(job.job.submit_time);
             self.is_old(world, since, |limits| limits.jobs)
         };
         let holds = ended && old && to_completion;
         self.holds(Property::OnlyGarbageIsCollected, holds, || {
             format!("{key}: ended {ended}, old {old}, to an end {to_completion}")
+        })
+    }
+
+    /// Of the children of a job those are forgotten that are over.
+    fn forgotten_child_is_dead(
+        &mut self,
+        world: &World,
+        batch: &Batch,
+        saved: &Saved,
+        key: &JobKey,
+    ) -> Verdict {
+        let before = saved_job(world, key);
+        let asked = self.replies.purges(key) || self.replies.purges(&policy::parent_of(key));
+        let child = before.filter(|job| !job.purge && job.job.is_child() && !asked);
+        let Some(child) = child else {
+            return Ok(());
+        };
+        // One that failed may still be ended: that goes on.
+        let goes_on = |alloc: &AllocRecord| {
+            let lives = !alloc.finished && !alloc.status.is_terminal();
+            alloc.job == *key && lives
+        };
+        let changed = |id: &AllocId| match batch.get(&Key::Alloc(*id)) {
+            Some(Some(Record::Alloc(alloc))) => !goes_on(alloc),
+            Some(_) => true,
+            None => false,
+        };
+        let mut alive = saved.allocs.iter();
+        let alive = alive.find(|(id, alloc)| goes_on(alloc) && !changed(id));
+        let holds = child.job.stop || alive.is_none();
+        self.holds(Property::OnlyGarbageIsCollected, holds, || {
+            format!("{key} is forgotten, and {alive:?} is not over")
         })
     }
 
@@ -151,41 +187,76 @@ impl Checker {
             .is_some_and(|limits| latest - since >= limit(limits))
     }
 
-    /// At rest nothing is left that is garbage for a while.
+    /// An agent that looks around for a while leaves nothing that is garbage for a while, however busy it is.
+    pub(super) fn garbage_is_collected_in_time(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        let is_young = world.at - self.lives.began <= SLACK;
+        let knows = agent.view().is_fingerprinted();
+        if world.wall_jumps > 0 || is_young || late || !knows || self.rests(agent) {
+            return Ok(());
+        }
+        self.garbage_is_collected(world)
+    }
+
+    /// Nothing is left that is garbage for a while: since it was seen to be, or since the disk changed last.
     pub(super) fn garbage_is_collected(&mut self, world: &World) -> Verdict {
         let Some(limits) = self.retention else {
             return Ok(());
         };
-        let (saved, wall) = (world.disk.saved(), world.now().wall);
-        // A clock that was set makes all of it younger or older than it is.
-        let overdue = |since: Timestamp, limit: Span| (wall - since).0 > limit.0 + SLACK.0;
-        let eval = saved.evals.values().find(|eval| {
-            let used = alive(&saved).any(|alloc| alloc.eval == eval.id);
-            let over = !eval.status.is_open();
-            over && overdue(eval.time, limits.evals) && !used && !is_latest(&saved, eval)
-        });
-        self.holds(Property::GarbageIsCollected, eval.is_none(), || {
-            format!("{eval:?}")
-        })?;
-        let deployment = saved.deployments.values().find(|one| {
-            let job = saved.jobs.get(&one.job);
-            let current = job.is_some_and(|job| job.deployment == Some(one.id));
-            let used = alive(&saved).any(|alloc| alloc.deployment == Some(one.id));
-            let version = job.and_then(|job| job.version(one.job_version));
-            let since = version.map_or(Timestamp(0), |job| job.submit_time);
-            let over = !one.is_active();
-            over && overdue(since, limits.deployments) && !used && !current
-        });
-        self.holds(Property::GarbageIsCollected, deployment.is_none(), || {
-            format!("{deployment:?}")
-        })?;
-        let mut records = world.disk.records().values().filter_map(|it| match it {
-            Record::Collected(record) => Some(&record.alloc),
-            _ => None,
-        });
-        let record = records.find(|alloc| overdue(alloc.modify_time, limits.records));
-        self.holds(Property::GarbageIsCollected, record.is_none(), || {
-            format!("{record:?}")
+        let (now, wall) = (world.elapsed(), world.now().wall);
+        let known = core::mem::take(&mut self.lives.garbage);
+        let since = |id: &String, old: Timestamp| {
+            // Of a clock that was set nobody knows how long ago a time is.
+            let old_for = if world.wall_jumps > 0 {
+                Span::ZERO
+            } else {
+                wall - old
+            };
+            let ripe = Span(now.0.saturating_sub(old_for.0));
+            let seen = known.get(id).copied().unwrap_or(now);
+            seen.min(ripe.max(self.lives.saved_at))
+        };
+        let garbage = garbage(world, limits, wall);
+        let garbage = garbage.map(|(id, old)| (id.clone(), since(&id, old)));
+        self.lives.garbage = garbage.collect();
+        let mut all = self.lives.garbage.iter();
+        let left = all.find(|(_, since)| now.0 - since.0 > SLACK.0);
+        let left = left.map(|(id, since)| (id.clone(), *since));
+        self.holds(Property::GarbageIsCollected, left.is_none(), || {
+            format!("{left:?} is there at {now:?}")
         })
     }
+}
+
+/// All that is garbage, with the time since when it is old enough for that.
+fn garbage(
+    world: &World,
+    limits: Retention,
+    wall: Timestamp,
+) -> impl Iterator<Item = (String, Timestamp)> {
+    let saved = world.disk.saved();
+    let mut all = Vec::new();
+    for eval in saved.evals.values() {
+        let used = alive(&saved).any(|alloc| alloc.eval == eval.id);
+        if !eval.status.is_open() && !used && !is_latest(&saved, eval) {
+            all.push((format!("evaluation {}", eval.id), eval.time + limits.evals));
+        }
+    }
+    for one in saved.deployments.values() {
+        let job = saved.jobs.get(&one.job);
+        let current = job.is_some_and(|job| job.deployment == Some(one.id));
+        let used = alive(&saved).any(|alloc| alloc.deployment == Some(one.id));
+        let version = job.and_then(|job| job.version(one.job_version));
+        let since = version.map_or(Timestamp(0), |job| job.submit_time);
+        if !one.is_active() && !used && !current {
+            all.push((format!("deployment {}", one.id), since + limits.deployments));
+        }
+    }
+    let records = world.disk.records().values().filter_map(|it| match it {
+        Record::Collected(record) => Some(&record.alloc),
+        _ => None,
+    });
+    let old = |alloc: &AllocRecord| alloc.modify_time + limits.records;
+    all.extend(records.map(|alloc| (format!("record of {}", alloc.id), old(alloc))));
+    all.into_iter().filter(move |(_, old)| *old <= wall)
 }

@@ -22,8 +22,9 @@ struct Known {
     /// Which version it ran when it was looked at last, and since when.
     version: u64,
     since: Span,
-    /// Since when its tasks have their turn, in this life of the agent.
+    /// Since when its tasks have their turn, in this life of the agent, and in all.
     turn: Option<Span>,
+    first_turn: Option<Span>,
     /// What was decided when it was looked at last.
     healthy: Option<bool>,
 }
@@ -35,6 +36,11 @@ pub(super) struct Health {
 }
 
 impl Health {
+    /// Since when an allocation runs its version.
+    pub(super) fn since_version(&self, alloc: AllocId) -> Option<Span> {
+        self.known.get(&alloc).map(|known| known.since)
+    }
+
     pub(super) fn agent_died(&mut self) {
         for known in self.known.values_mut() {
             known.turn = None;
@@ -50,6 +56,7 @@ impl Checker {
             version: record.job_version,
             since: now,
             turn: None,
+            first_turn: None,
             healthy: record.health.map(|health| health.healthy),
         };
         let known = self.health.known.entry(record.id).or_insert(new.clone());
@@ -59,13 +66,15 @@ impl Checker {
                 known.healthy = new.healthy;
             }
             (known.version, known.since, known.turn) = (new.version, now, None);
+            known.first_turn = None;
         }
-        let (since, before) = (known.since, known.healthy);
+        let before = known.healthy;
         known.healthy = new.healthy;
         if matches!(alloc.phase(), Phase::Tasks(_)) {
             known.turn.get_or_insert(now);
+            known.first_turn.get_or_insert(now);
         }
-        let turn = known.turn;
+        let (turn, first_turn) = (known.turn, known.first_turn);
         let Some(file) = self.files.of(alloc) else {
             return Ok(());
         };
@@ -77,15 +86,16 @@ impl Checker {
         };
         let passed = |since: Span| Span(now.0.saturating_sub(since.0));
         if new.healthy == Some(false) && before != new.healthy {
-            let late = passed(since) >= update.healthy_deadline;
+            // To wait for claims, or for a disk, is no fault of the new version.
+            let late = first_turn.is_some_and(|turn| passed(turn) >= update.healthy_deadline);
             let failed = alloc.tasks().iter().any(is_lost);
             let asked = self.replies.says_unhealthy(record.id);
             return self.holds(
                 Property::UnhealthyAllocHasACause,
                 late || failed || asked,
                 || {
-                    let (name, after) = (&record.name, passed(since));
-                    format!("{name} is unhealthy after {after}: no task failed")
+                    let (name, after) = (&record.name, first_turn.map(passed));
+                    format!("{name} is unhealthy {after:?} after its tasks began: none failed")
                 },
             );
         }

@@ -196,6 +196,9 @@ pub(super) struct History {
     pub(super) versions: BTreeMap<(JobKey, u64), u64>,
     /// Launches that a new agent has to look for.
     pub(super) to_find: BTreeSet<LaunchId>,
+    /// What is garbage, since when, as far as is known; and when the disk changed last.
+    pub(super) garbage: BTreeMap<String, Span>,
+    pub(super) saved_at: Span,
     /// When this life of the agent began, by its clock and since the beginning.
     pub(super) began: Instant,
     pub(super) began_after: Span,

@@ -30,11 +30,22 @@ pub(super) struct Identities {
     asked: BTreeMap<Op, TaskKey>,
     /// Which tokens are being made by this life of the agent, and when those were made that it knows.
     making: BTreeMap<Op, (TaskKey, Vec<IdentityWork>)>,
-    made: BTreeMap<(TaskKey, String), (Instant, Span)>,
+    made: BTreeMap<(TaskKey, String), Made>,
     /// When tokens could not be made last, as long as nobody asked again.
     pub(super) failed: BTreeMap<TaskKey, Instant>,
     /// Of whom they refused to sign it.
     refused: BTreeMap<TaskKey, Refused>,
+}
+
+/// A token that was made.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    /// When, since the beginning.
+    at: Span,
+    /// For how long it is good.
+    ttl: Span,
+    /// Whether the disk holds anything of its task that was written since: the next agent knows of it then.
+    is_saved: bool,
 }
 
 /// Servers refused to sign what a start needs.
@@ -60,9 +71,17 @@ impl Identities {
     pub(super) fn agent_died(&mut self) {
         self.asked.clear();
         self.making.clear();
-        self.made.clear();
+        self.made.retain(|_, made| made.is_saved);
         self.failed.clear();
         self.refused.clear();
+    }
+
+    /// The disk holds a task's record as it is now.
+    pub(super) fn saved(&mut self, key: &TaskKey) {
+        let first = (key.clone(), String::new());
+        let of_task = self.made.range_mut(first..);
+        let of_task = of_task.take_while(|((of, _), _)| of == key);
+        of_task.for_each(|(_, made)| made.is_saved = true);
     }
 
     /// A hook's answer is about to be taken; one that nobody awaits any more is none.
@@ -77,8 +96,13 @@ impl Identities {
             }
             Some((key, identities)) => {
                 let made = identities.into_iter();
-                let made = made.map(|one| ((key.clone(), one.name), (world.at, one.ttl)));
-                self.made.extend(made);
+                let new = |ttl| Made {
+                    at: world.elapsed(),
+                    ttl,
+                    is_saved: false,
+                };
+                self.made
+                    .extend(made.map(|one| ((key.clone(), one.name), new(one.ttl))));
             }
             None => {}
         }
@@ -99,6 +123,9 @@ impl Identities {
 
 /// How late an agent may be called back, and the most that is added to a pause.
 const SLACK: Span = Span::secs(66);
+
+/// How far the clocks of two lives of an agent may differ.
+const ROUNDING: Span = Span::secs(2);
 
 /// By then who runs was told of a new token.
 const SOON: Span = Span::secs(60);
@@ -213,16 +240,17 @@ impl Checker {
                 .made
                 .get(&(key.clone(), identity.name.clone()));
             let made = made.filter(|_| same.contains(&identity.name));
+            let now = world.elapsed();
             let early = made
-                .filter(|(at, ttl)| world.at < *at + Span(ttl.0 / 2))
+                .filter(|made| now.0 < made.at.0 + made.ttl.0 / 2 - ROUNDING.0)
                 .copied();
             self.holds(
                 Property::TokenIsNotRenewedBeforeItsTime,
                 early.is_none(),
                 || {
                     format!(
-                        "{key:?}: {} was made at {early:?}, it is {:?}",
-                        identity.name, world.at
+                        "{key:?}: {} was made at {early:?}, it is {now:?}",
+                        identity.name
                     )
                 },
             )?;

@@ -17,6 +17,9 @@ use crate::world::World;
 /// How late an agent may be called back, and the most that is added to a pause.
 const SLACK: Span = Span::secs(66);
 
+/// How far the clocks of two lives of an agent may differ.
+const ROUNDING: Span = Span::secs(2);
+
 /// The longest pause after a renewal of tokens that failed.
 const RENEW_AGAIN: Span = Span::secs(30);
 
@@ -131,7 +134,7 @@ impl Checker {
             return Ok(());
         }
         let lived = world.now().wall - record.create_time;
-        let holds = lived.0 <= limit.0 + SLACK.0;
+        let holds = lived.0 <= limit.0 + ROUNDING.0;
         self.holds(Property::MaxRunDurationEndsAlloc, holds, || {
             format!("{} has lived for {lived} of {limit}", record.name)
         })

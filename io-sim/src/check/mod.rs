@@ -66,12 +66,14 @@ mod scheduler;
 mod scripts;
 mod services;
 mod sessions;
+mod settled;
 mod shown;
 mod signals;
 mod started;
 mod state;
 mod statistics;
 mod story;
+mod streams;
 mod templates;
 mod touched;
 mod turns;
@@ -201,6 +203,7 @@ pub struct Checker {
     evals: Evals,
     devices: Devices,
     driver_reports: DriverReports,
+    streams: streams::Streams,
     dispatches: dispatch::Dispatches,
     templates: Templates,
     variables: Variables,
@@ -293,6 +296,7 @@ impl Checker {
             evals: Evals::default(),
             devices: Devices::default(),
             driver_reports: DriverReports::default(),
+            streams: streams::Streams::default(),
             dispatches: dispatch::Dispatches::default(),
             templates: Templates::default(),
             variables: Variables::default(),
@@ -353,7 +357,7 @@ impl Checker {
                 self.killing.driver_reports(reported);
                 self.driver_reports(world, agent, key, reported);
             }
-            Some(Input::Store(reported)) => self.store_reported(reported),
+            Some(Input::Store(reported)) => self.store_reported(world.elapsed(), reported),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Request(request, asked)) => {
                 self.replies.asked(*request, asked);
@@ -380,6 +384,7 @@ impl Checker {
             }
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
+                self.streams.delivered(world, agent, reported);
                 self.engine_reports(world, agent, reported);
                 self.disk_usage_reported(reported);
                 self.dirs_measured(world, agent, reported);
@@ -394,6 +399,7 @@ impl Checker {
                 self.launched.called_back(agent);
                 self.draining.called_back(world);
                 self.driver_reports.called_back(world, agent);
+                self.streams.called_back(world, agent);
             }
             Some(Input::Server(reported)) => {
                 self.cluster.delivered(world, agent, reported);
@@ -409,6 +415,9 @@ impl Checker {
         self.touched.effect(effect);
         self.coverage.effect(effect);
         self.services.asked(effect);
+        if let Effect::Node(effect) = effect {
+            self.streams.asked(effect);
+        }
         self.stopped_agent_has_no_effects(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
@@ -497,6 +506,7 @@ impl Checker {
         self.statistics = Statistics::default();
         self.ending = Ending::default();
         self.driver_reports = DriverReports::default();
+        self.streams.agent_died();
         (self.leaving, self.ends_tasks) = (false, false);
         // The next agent says it again.
         self.disk_pressure_told = false;

@@ -13,7 +13,7 @@ use drover_core::input::ServerInput;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
-use drover_core::model::task::Task;
+use drover_core::model::task::{Hook, Task};
 use drover_core::model::value::Value;
 use drover_core::time::{Span, Timestamp};
 
@@ -135,10 +135,21 @@ fn is_same(one: &TaskGroup, other: &TaskGroup) -> bool {
 }
 
 /// The job that people handed in: children bear its name before their own.
-fn parent_of(key: &JobKey) -> JobKey {
+pub(super) fn parent_of(key: &JobKey) -> JobKey {
     let id = &*key.id;
     let made = ["/dispatch-", "/periodic-"].iter();
     let end = made.filter_map(|word| id.find(word)).min();
+    JobKey {
+        namespace: key.namespace.clone(),
+        id: end.map_or(id, |end| &id[..end]).into(),
+    }
+}
+
+/// The job that a job was made of, itself if of none. That may be made of another one.
+pub(super) fn maker_of(key: &JobKey) -> JobKey {
+    let id = &*key.id;
+    let made = ["/dispatch-", "/periodic-"].iter();
+    let end = made.filter_map(|word| id.rfind(word)).max();
     JobKey {
         namespace: key.namespace.clone(),
         id: end.map_or(id, |end| &id[..end]).into(),
@@ -160,6 +171,14 @@ pub(super) fn completes(file: &Job) -> bool {
     match file.job_type {
         JobType::Batch | JobType::Sysbatch => true,
         JobType::Service | JobType::System => false,
+    }
+}
+
+/// Whether a task is to run as long as its group does.
+pub(super) fn lasts(file: &Job, task: &Task) -> bool {
+    match &task.lifecycle {
+        None => !completes(file),
+        Some(lifecycle) => lifecycle.sidecar && lifecycle.hook != Hook::Poststop,
     }
 }
 

@@ -5,6 +5,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
 use drover_core::store::{Batch, CommitId, Key};
+use drover_core::time::Span;
 
 use super::history::{alive_in, saved_alloc};
 use super::{Checker, Property, Verdict};
@@ -16,6 +17,8 @@ pub(super) struct Commits {
     in_flight: Option<(CommitId, Batch)>,
     /// Whether the store said that it could not write it.
     failed: bool,
+    /// Whether that is what it said last.
+    last_failed: bool,
     last: CommitId,
 }
 
@@ -30,17 +33,34 @@ impl Commits {
 }
 
 impl Checker {
-    pub(super) fn store_reported(&mut self, reported: &StoreInput) {
+    pub(super) fn store_reported(&mut self, now: Span, reported: &StoreInput) {
+        if matches!(reported, StoreInput::Saved(_)) {
+            self.lives.saved_at = now;
+        }
         let commits = &mut self.commits;
         let current = commits.in_flight.as_ref().map(|(id, _)| *id);
         match reported {
-            StoreInput::Saved(id) if current == Some(*id) => commits.in_flight = None,
+            StoreInput::Saved(id) if current == Some(*id) => {
+                commits.in_flight = None;
+                commits.last_failed = false;
+            }
             StoreInput::Failed(id, _) if current == Some(*id) => {
                 commits.failed = true;
+                commits.last_failed = true;
                 self.sometimes(Property::SometimesCommitFails, true);
             }
             StoreInput::Saved(_) | StoreInput::Failed(..) => {}
         }
+    }
+
+    /// Operators are told of a store that cannot write until it wrote again, and no longer.
+    pub(super) fn store_error_is_current(&mut self, agent: &Agent) -> Verdict {
+        let told = agent.view().store_error();
+        // Who is done hears nothing any more.
+        let holds = agent.view().stopped() || told.is_some() == self.commits.last_failed;
+        self.holds(Property::StoreErrorIsCurrent, holds, || {
+            format!("{told:?} is told")
+        })
     }
 
     pub(super) fn commit_effect(

@@ -33,8 +33,9 @@ struct Failed {
     change: (u64, Timestamp),
     changed: Span,
     jumps_at_change: u32,
-    /// When it changed last, by the wall clock.
+    /// When it changed last, by the wall clock, and the time before.
     wall: Timestamp,
+    before: Option<Timestamp>,
 }
 
 /// What is remembered of replacements.
@@ -50,6 +51,15 @@ impl Checker {
     fn replacement_rules(&self, alloc: &AllocRunner) -> Option<Replacements> {
         let file = self.files.of(alloc)?;
         policy::replacements(file, policy::group(file, alloc.record().group.as_str())?)
+    }
+
+    /// When an allocation failed that is replaced in this step, if that is known: to be replaced is a change, too.
+    pub(super) fn failed_at(&self, world: &World, failed: AllocId) -> Option<Timestamp> {
+        let known = self.replacing.failed.get(&failed)?;
+        match known.changed == world.elapsed() {
+            true => known.before,
+            false => Some(known.wall),
+        }
     }
 
     /// Looks at an allocation that may have failed.
@@ -72,12 +82,14 @@ impl Checker {
             changed: world.elapsed(),
             jumps_at_change: world.wall_jumps,
             wall: world.now().wall,
+            before: None,
         };
         let known = self.replacing.failed.entry(record.id).or_insert(now);
         if known.change != now.change {
             *known = Failed {
                 first: known.first,
                 wall_jumps: known.wall_jumps,
+                before: Some(known.wall),
                 ..now
             };
         }

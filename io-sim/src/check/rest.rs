@@ -11,6 +11,7 @@ use drover_core::model::eval::{Deployment, DeploymentStatus, EvalStatus, Trigger
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
+use drover_core::store::Saved;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
@@ -49,6 +50,7 @@ impl Checker {
             self.sidecars_stop_after_main_tasks(alloc)?;
         }
         self.failed_alloc_is_replaced(agent)?;
+        self.plan_at_rest_is_empty(world, agent)?;
         self.ended_session_is_forgotten(agent)?;
         self.checks_pass_at_rest(world, agent)?;
         self.no_wait_for_healthy_services(world, agent)?;
@@ -448,18 +450,35 @@ impl Checker {
         let same_jobs = saved.jobs == jobs.collect();
         let same_disks = saved.disks == *agent.view().disks();
         let same_texts = saved.submissions == *agent.view().submissions();
-        let same_node = *saved.node.unwrap_or_default() == *agent.view().node_record();
+        let same_node = *saved.node.clone().unwrap_or_default() == *agent.view().node_record();
+        let other = differs_elsewhere(&saved, agent);
         self.holds(
             Property::StoreMatchesState,
-            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts && same_node,
+            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts && same_node && other.is_none(),
             || {
                 format!(
                     "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}, \
-                     disks {same_disks}, texts {same_texts}, node {same_node}"
+                     disks {same_disks}, texts {same_texts}, node {same_node}, others differ in {other:?}"
                 )
             },
         )
     }
+}
+
+/// The first table that is neither of allocations nor of jobs in which the store differs from what the agent knows.
+fn differs_elsewhere(saved: &Saved, agent: &Agent) -> Option<&'static str> {
+    let view = agent.view();
+    let evals = view.evals().map(|eval| (eval.id, eval.clone()));
+    let deployments = view.deployments().map(|one| (one.id, one.clone()));
+    let same = [
+        ("evaluations", saved.evals == evals.collect()),
+        ("deployments", saved.deployments == deployments.collect()),
+        ("variables", saved.variables == **view.variables()),
+        ("policies", saved.acl_policies == *view.acl_policies()),
+        ("tokens", saved.acl_tokens == *view.acl_tokens()),
+    ];
+    let differs = same.into_iter().find(|(_, same)| !same);
+    differs.map(|(name, _)| name)
 }
 
 /// Whether an allocation fills its place, for good or until somebody asks for another.

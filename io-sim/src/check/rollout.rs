@@ -27,7 +27,7 @@ pub(super) struct Rollouts {
     /// Roll-outs that were seen to be over.
     over: BTreeSet<DeploymentId>,
     /// Allocations that are seen to be healthy in this life of the agent.
-    healthy: BTreeSet<AllocId>,
+    healthy: BTreeMap<AllocId, u64>,
     /// Allocations that ever were: they proved themselves, and may take a new version in place.
     proved: BTreeSet<AllocId>,
 }
@@ -170,15 +170,27 @@ impl Checker {
         else {
             return Ok(());
         };
+        let failed_at = self.failed_at(world, before.id);
         let times = self.rollouts.replacements.entry(place).or_default();
+        // What used the attempts up when it failed does so for good.
+        let (new, ended) = (alloc.record().id, failed_at.unwrap_or(now));
+        let earlier = times
+            .iter()
+            .filter(|(id, time)| *id != new && (ended - *time).0.saturating_abs() < interval.0);
+        let left = attempts > earlier.count() || world.wall_jumps > 0;
         // Times that are far in the future are of a clock that was set back.
         let is_recent = |time: Timestamp| (now - time).0.saturating_abs() < interval.0;
         let recent = times.iter().filter(|(_, time)| is_recent(*time));
         let recent = recent.count();
         self.holds(
             Property::ReschedulesStayWithinPolicy,
-            recent <= attempts,
-            || format!("{}: {recent} of {attempts}", alloc.record().name),
+            recent <= attempts && left,
+            || {
+                format!(
+                    "{}: {recent} of {attempts} since {ended:?}",
+                    alloc.record().name
+                )
+            },
         )
     }
 
@@ -195,7 +207,9 @@ impl Checker {
             return Ok(());
         }
         self.rollouts.proved.insert(record.id);
-        let fresh = self.rollouts.healthy.insert(record.id) && world.at > self.lives.began;
+        let version = record.job_version;
+        let known = self.rollouts.healthy.insert(record.id, version);
+        let fresh = known != Some(version) && world.at > self.lives.began;
         let file = self.files.of(alloc);
         let update = file.and_then(|file| {
             let group = policy::group(file, record.group.as_str())?;
@@ -208,6 +222,15 @@ impl Checker {
             return Ok(());
         }
         let time = update.min_healthy_time;
+        // A new version has to prove itself, also if it was taken in place.
+        let taken = self.health.since_version(record.id);
+        let long = taken.is_none_or(|since| world.elapsed().0 - since.0 >= time.0);
+        self.holds(Property::HealthyAllocRanMinHealthyTime, long, || {
+            format!(
+                "{} has run version {version} for less than {time}",
+                record.name
+            )
+        })?;
         let late = alloc.tasks().iter().find(|task| {
             let launch = task.record().launch.as_ref().map(|launch| launch.id);
             let since = launch.and_then(|id| self.exits.known_since.get(&id));

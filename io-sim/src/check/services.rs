@@ -7,10 +7,12 @@ use drover_core::effect::{DriverEffect, Effect, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found, ShutdownMode};
 use drover_core::model::alloc::TaskLife;
+use drover_core::model::group::TaskGroup;
 use drover_core::model::value::Value;
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict, policy};
+use crate::world::World;
 
 /// What is known of services in this life of the agent.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +64,7 @@ impl Services {
 
 impl Checker {
     /// Looks at all registrations. An agent that leaves its tasks alone listens to nobody any more.
-    pub(super) fn services(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn services(&mut self, world: &World, agent: &Agent) -> Verdict {
         if agent.view().shutdown() == Some(ShutdownMode::KeepTasks) {
             return Ok(());
         }
@@ -70,7 +72,7 @@ impl Checker {
         for one in &now {
             self.no_service_registered_for_dead_task(agent, one)?;
         }
-        self.service_change_raises_index(agent, &now)
+        self.service_change_raises_index(world, agent, &now)
     }
 
     /// Who is registered runs, as far as the agent can know, and nobody ends it; or it is a group's, and
@@ -105,12 +107,7 @@ impl Checker {
         let record = alloc.record();
         let file = self.files.of(alloc);
         let group = file.and_then(|file| policy::group(file, record.group.as_str()));
-        let blocks = group.map(|group| match &one.task {
-            Some(name) => policy::task(group, name.as_str()).map_or(&[][..], |it| &it.services),
-            None => &group.services[..],
-        });
-        let is_it = |block: &&Value| text(block, "Name") == Some(&one.name);
-        let Some(block) = blocks.unwrap_or_default().iter().find(is_it) else {
+        let Some(block) = group.and_then(|group| block_of(group, one)) else {
             return Ok(());
         };
         let (plain, of_canaries) = (texts(block, "Tags"), texts(block, "CanaryTags"));
@@ -124,8 +121,65 @@ impl Checker {
         })
     }
 
+    /// An instance is found where its job file says: at the host and the port that it was given there, or at the address
+    /// of its network and the port inside.
+    fn address_is_that_of_job_file(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        one: &Registration,
+    ) -> Verdict {
+        let view = agent.view();
+        let Some(alloc) = view.alloc(one.alloc) else {
+            return Ok(());
+        };
+        let record = alloc.record();
+        let file = self.files.of(alloc);
+        let group = file.and_then(|file| policy::group(file, record.group.as_str()));
+        let block = group.and_then(|group| block_of(group, one));
+        let (Some(group), Some(block)) = (group, block) else {
+            return Ok(());
+        };
+        let label = text(block, "PortLabel").unwrap_or_default();
+        let network = group.networks.first();
+        let ports = network
+            .into_iter()
+            .flat_map(|it| it.reserved_ports.iter().chain(&it.dynamic_ports));
+        let port = ports.clone().find(|port| port.label == label);
+        let given = record.ports.iter().find(|port| port.label == label);
+        let number = label.parse::<u16>().ok();
+        let own = world.networks.get(one.alloc).and_then(|it| it.address);
+        let expected = match (text(block, "AddressMode"), own) {
+            (Some("alloc"), Some(own)) => {
+                let inside = port.zip(given).map(|(port, given)| match port.to {
+                    0 | -1 => given.value,
+                    to => u16::try_from(to).unwrap_or(0),
+                });
+                Some((own.to_string(), inside.or(number)))
+            }
+            // What its driver says of it is known to nobody else.
+            (Some("host"), _) => {
+                let host = given.map_or(&view.node().address, |given| &given.host_ip);
+                Some((host.clone(), given.map(|given| given.value).or(number)))
+            }
+            _ => None,
+        };
+        let Some((host, Some(port))) = expected else {
+            return Ok(());
+        };
+        let holds = (&one.address, one.port) == (&host, port);
+        self.holds(Property::ServiceAddressIsThatOfJobFile, holds, || {
+            format!("{one:?} is not at {host}:{port}")
+        })
+    }
+
     /// Whoever waits for a change of services hears of it.
-    fn service_change_raises_index(&mut self, agent: &Agent, now: &[Registration]) -> Verdict {
+    fn service_change_raises_index(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        now: &[Registration],
+    ) -> Verdict {
         let name = |one: &Registration| {
             let (id, address) = (one.id.clone(), one.address.clone());
             (id, address, one.port, one.tags.clone())
@@ -138,6 +192,7 @@ impl Checker {
         for (one, name) in now.iter().zip(&names) {
             if !known.contains(name) {
                 self.tags_are_those_of_job_file(agent, one)?;
+                self.address_is_that_of_job_file(world, agent, one)?;
             }
         }
         let Some((before, reported)) = before.filter(|(before, _)| *before != names) else {
@@ -147,6 +202,16 @@ impl Checker {
             format!("at {index} it was {before:?} and is {names:?}")
         })
     }
+}
+
+/// What a job file says of an instance.
+fn block_of<'a>(group: &'a TaskGroup, one: &Registration) -> Option<&'a Value> {
+    let blocks = match &one.task {
+        Some(name) => policy::task(group, name.as_str()).map_or(&[][..], |it| &it.services),
+        None => &group.services[..],
+    };
+    let is_it = |block: &&Value| text(block, "Name") == Some(&one.name);
+    blocks.iter().find(is_it)
 }
 
 fn text<'a>(block: &'a Value, name: &str) -> Option<&'a str> {

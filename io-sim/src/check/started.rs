@@ -10,6 +10,7 @@ use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::job::Job;
 
 use super::{Checker, Property, Verdict, policy};
+use crate::templates::variable;
 use crate::world::World;
 
 /// What launches began with.
@@ -32,7 +33,10 @@ fn untold(job: &Job, group: &str, task: &str, env: &BTreeMap<String, String>) ->
     meta.extend(&task.meta);
     let meta = meta.into_iter();
     let meta = meta.map(|(key, value)| (format!("NOMAD_META_{key}"), value));
+    // What a template gives goes before, and has a property of its own.
+    let of_templates: BTreeSet<String> = (0..task.templates.len()).map(variable).collect();
     let own = task.env.iter().map(|(key, value)| (key.clone(), value));
+    let own = own.filter(|(key, _)| !of_templates.contains(key));
     let mut all = own.chain(meta).filter(|(_, value)| !value.contains("${"));
     all.find(|(key, value)| env.get(key) != Some(value))
         .map(|(key, _)| key)

@@ -27,7 +27,9 @@ impl Checker {
         self.namespaces_survive_agent_restart(agent)?;
         self.acl_survives_agent_restart(world, agent)?;
         self.deleted_token_lets_nobody_in(agent)?;
-        self.services(agent)?;
+        self.services(world, agent)?;
+        self.restart_reaches_all_running_tasks(agent)?;
+        self.store_error_is_current(agent)?;
         self.oversized_directory_is_told()?;
         self.due_check_restarts_happened(world)?;
         self.rendering_has_a_limit(agent)?;
@@ -44,6 +46,7 @@ impl Checker {
         self.node_has_applied_meta(agent)?;
         self.driver_changes_with_news(world, agent)?;
         self.failed_probe_is_asked_again_in_time(world, agent)?;
+        self.ended_stream_is_opened_again_in_time(world, agent)?;
         self.scheduler_has_its_settings(agent)?;
         self.placements_fit(agent)?;
         self.free_claim_is_granted_at_once(agent)?;
@@ -82,6 +85,8 @@ impl Checker {
         self.driver_sets_only_own_attributes(agent)?;
         self.probe_device_situations(agent);
         self.waiting_alloc_is_in_pending(agent)?;
+        self.waiting_job_is_not_dead(agent)?;
+        self.garbage_is_collected_in_time(world, agent)?;
         self.replacements_are_not_too_late(world, agent)?;
         self.delayed_replacements_have_evaluations(world, agent)?;
         self.view_matches_world(agent)?;
@@ -112,14 +117,15 @@ impl Checker {
         self.note_failure(world, alloc);
         self.placements(world, agent, alloc)?;
         self.placed(world, agent, alloc)?;
-        self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
         self.health(world, agent, alloc)?;
+        self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
         self.checks_of(world, agent, alloc)?;
         self.successful_deployment_has_all_copies_healthy(agent, alloc)?;
         for task in alloc.tasks() {
             self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;
             self.task_has_job_version_of_alloc(alloc, task)?;
             self.dead_task_has_no_process(world, task)?;
+            self.remembered_restart_is_carried_out(task)?;
             self.session_ends_with_its_launch(world, task)?;
             self.fatal_change_script_kills_task(task)?;
             self.token_is_renewed_before_expiry(world, task)?;
@@ -179,6 +185,9 @@ impl Checker {
         }
         if let Some(saved) = saved_task(world, key) {
             self.lives.note_saved_task(key, saved);
+            if *saved == **task.record() {
+                self.identities.saved(key);
+            }
             saved
                 .launch
                 .iter()

@@ -13,7 +13,7 @@ use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::TaskRunner;
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 /// What was told.
@@ -152,6 +152,22 @@ impl Checker {
         let holds = process.ends().any(well);
         self.holds(Property::SuccessIsCodeZeroWithoutSignal, holds, || {
             format!("{key:?} counts as successful: {:?}", process.exit)
+        })?;
+        self.lasting_task_is_not_done(agent, task)
+    }
+
+    /// What is to run as long as its group does is never done by itself, however well it ended.
+    fn lasting_task_is_not_done(&mut self, agent: &Agent, task: &TaskRunner) -> Verdict {
+        let key = &task.spec().key;
+        let alloc = agent.view().alloc(key.alloc);
+        let file = alloc.and_then(|alloc| Some((self.files.of(alloc)?, alloc.record())));
+        let lasts = file.is_some_and(|(file, record)| {
+            let group = policy::group(file, record.group.as_str());
+            let task = group.and_then(|group| policy::task(group, key.task.as_str()));
+            task.is_some_and(|task| policy::lasts(file, task))
+        });
+        self.holds(Property::LastingTaskIsNotDone, !lasts, || {
+            format!("{key:?} is over, and nobody asked it to end")
         })
     }
 }

@@ -8,14 +8,16 @@ use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, HookOutput, TemplateInput};
 use drover_core::model::event::{EventType, TaskEvent};
+use drover_core::model::task::Task;
 use drover_core::model::template::{ChangeMode, Template};
 use drover_core::op::Op;
 use drover_core::operations::Wait;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Span};
+use drover_core::work::{Rendering, TemplateWork};
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::templates::variable;
 use crate::world::World;
 
@@ -103,6 +105,15 @@ impl Templates {
     }
 }
 
+/// Whether a template is rendered as its job file says.
+fn is_as_written(written: &Template, asked: &TemplateWork) -> bool {
+    let wait = written.wait.unwrap_or_default();
+    (written.once, written.envvars, written.err_missing_key)
+        == (asked.once, asked.env, asked.error_on_missing_key)
+        && (wait.min, wait.max) == asked.wait
+        && (written.uid, written.gid) == (asked.uid, asked.gid)
+}
+
 impl Checker {
     /// Whoever waits for something that is missing waits as long as that takes; when it is there, rendering has a
     /// limit like all other work.
@@ -118,6 +129,35 @@ impl Checker {
         let open = self.templates.complete.iter().find(is_open).copied();
         self.holds(Property::RenderingHasALimit, open.is_none(), || {
             format!("{open:?} is awaited for ever")
+        })
+    }
+
+    /// Templates are rendered as the job file says, from the variables that its job may read: those of the job that it was
+    /// made of.
+    pub(crate) fn rendering_is_that_of_job_file(
+        &mut self,
+        agent: &Agent,
+        key: &TaskKey,
+        work: &Rendering,
+    ) -> Verdict {
+        let Some(alloc) = agent.view().alloc(key.alloc) else {
+            return Ok(());
+        };
+        let (record, files) = (alloc.record(), self.files.tasks(alloc, key));
+        let is_of = |task: &&Task| {
+            let pairs = task.templates.iter().zip(&work.templates);
+            task.templates.len() == work.templates.len()
+                && pairs
+                    .into_iter()
+                    .all(|(written, asked)| is_as_written(written, asked))
+        };
+        let as_written = files.is_empty() || files.iter().any(is_of);
+        let known_as = policy::maker_of(&record.job);
+        let reads = &work.reads;
+        let own = (&*reads.namespace, &*reads.job) == (&*known_as.namespace, &*known_as.id)
+            && (&*reads.group, &*reads.task) == (record.group.as_str(), key.task.as_str());
+        self.holds(Property::RenderingIsThatOfJobFile, as_written && own, || {
+            format!("{key:?} as in its file: {as_written}, it may read what is of {reads:?}: {work:?}")
         })
     }
 

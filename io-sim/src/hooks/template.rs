@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::Agent;
 use drover_core::input::HookOutput;
 use drover_core::op::Failure;
 use drover_core::time::Span;
 use drover_core::work::Rendering;
 
 use super::{Of, Simulated};
+use crate::check::{Checker, Verdict};
 use crate::world::World;
 
 impl Simulated for Arc<Rendering> {
@@ -30,6 +32,11 @@ impl Simulated for Arc<Rendering> {
         if let Some(key) = of.key().filter(|_| of.life == world.life) {
             world.templates.failed(&key);
         }
+    }
+
+    fn check(&self, checker: &mut Checker, _: &World, agent: &Agent, of: &Of<'_>) -> Verdict {
+        let Some(key) = of.key() else { return Ok(()) };
+        checker.rendering_is_that_of_job_file(agent, &key, self)
     }
 
     fn streams(&self) -> bool {

@@ -6,7 +6,7 @@ use drover_core::agent::requests;
 use drover_core::effect::Reply;
 use drover_core::fnv::fnv1a;
 use drover_core::ids::JobKey;
-use drover_core::model::group::TaskGroup;
+use drover_core::model::group::{Port, TaskGroup};
 use drover_core::model::job::Job;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::submission::Submission;
@@ -257,7 +257,11 @@ fn second_group(job: &mut Job, there: bool) {
     } else if let Some(first) = job.task_groups.first() {
         let mut second = first.clone();
         NAME.clone_into(&mut second.name);
-        second.networks.clear();
+        for network in &mut second.networks {
+            let fixed = core::mem::take(&mut network.reserved_ports).into_iter();
+            let chosen = fixed.map(|port| Port { value: 0, ..port });
+            network.dynamic_ports.extend(chosen);
+        }
         job.task_groups.push(second);
     }
 }

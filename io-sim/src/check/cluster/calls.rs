@@ -118,11 +118,21 @@ impl Checker {
             let of_group = group.into_iter().flat_map(|it| &it.services);
             let wanted = of_group.filter_map(|it| policy::service_here(it, consul));
             for name in wanted.filter(|name| !name.contains("${")) {
-                let there = servers
-                    .services()
-                    .any(|it| it.alloc == record.id && it.name == name);
+                let mut of_alloc = servers.services().filter(|it| it.alloc == record.id);
+                let there = of_alloc.any(|it| it.name == name);
                 self.holds(Property::RunningServicesAreAtServers, there, || {
                     format!("{} runs, and servers do not have its {name}", record.name)
+                })?;
+            }
+            for here in view.services_of(record.id) {
+                let mut of_alloc = servers.services().filter(|it| it.alloc == record.id);
+                let there = of_alloc.any(|it| {
+                    let tags = it.tags == here.tags;
+                    tags && *it.id == *here.id
+                        && (&it.address, it.port) == (&here.address, here.port)
+                });
+                self.holds(Property::RunningServicesAreAtServers, there, || {
+                    format!("servers do not have {here:?}")
                 })?;
             }
         }

@@ -66,6 +66,8 @@ macro_rules! agent {
     ShutdownKeepingTasksTouchesNoTask: "shutdown_keeping_tasks_touches_no_task", [P23], Always;
     /// An agent that shuts down stopping its tasks leaves no process, except those that could not be killed.
     ShutdownStoppingTasksLeavesNoProcess: "shutdown_stopping_tasks_leaves_no_process", [P23 P13], Always;
+    /// An agent that shuts down stopping its tasks is not over while it removes a network.
+    ShutdownStoppingTasksRemovesNetworks: "shutdown_stopping_tasks_removes_networks", [P23 P14], Always;
 
     // Scenarios.
     /// What a scenario waits for happens within its time limit.

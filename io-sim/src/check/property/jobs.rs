@@ -71,6 +71,11 @@ macro_rules! jobs {
     /// nothing else.
     DryRunForetellsRegistration: "dry_run_foretells_registration", [P27 P3], Always;
 
+    /// If a job was planned at rest, nothing would be told to end, and nothing placed.
+    PlanAtRestIsEmpty: "plan_at_rest_is_empty", [P3 P11], AtRest;
+    /// A job that waits for a placement, a replacement or the machine is not called dead.
+    WaitingJobIsNotDead: "waiting_job_is_not_dead", [P27], Always;
+
     // Versions.
     /// A registered job is its latest version, made anew if it differs from the one before.
     RegisteredJobIsLatest: "registered_job_is_latest", [P3], Always;

@@ -34,6 +34,8 @@ macro_rules! needs {
     TemplateChangeIsAppliedOnce: "template_change_is_applied_once", [P29], Always;
     /// A running task has the current rendering of its templates.
     TaskHasCurrentTemplates: "task_has_current_templates", [P29], AtRest;
+    /// Templates are rendered as the job file says, and read the variables of the job that theirs was made of.
+    RenderingIsThatOfJobFile: "rendering_is_that_of_job_file", [P29 P7], Always;
     /// A rendering that misses nothing any more is awaited no longer than all other work.
     RenderingHasALimit: "rendering_has_a_limit", [P11], Always;
     /// A change script runs once for each template change that its task has not seen.

@@ -33,6 +33,8 @@ macro_rules! node {
     NodeAttributesMatchFingerprints: "node_attributes_match_fingerprints", [P27 P11], AtRest;
     /// The node's devices match what their plugins report.
     NodeDevicesMatchPluginReports: "node_devices_match_plugin_reports", [P27 P11], AtRest;
+    /// A driver whose stream of news ended is asked again at once if that worked for a while, else after a pause that grows.
+    EndedStreamIsOpenedAgainInTime: "ended_stream_is_opened_again_in_time", [P11 P27], Always;
     /// A probe that failed is asked again after a pause that grows with each failure, and is short again when it worked.
     FailedProbeIsAskedAgainInTime: "failed_probe_is_asked_again_in_time", [P11 P27], Always;
     /// A driver's health and attributes match its last fingerprint; vanished attributes are removed.

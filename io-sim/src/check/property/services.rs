@@ -7,6 +7,8 @@ macro_rules! services {
     NoServiceRegisteredForDeadTask: "no_service_registered_for_dead_task", [P14 P27], Always;
     /// A registered service has the tags of its job file, those for canaries as long as its allocation is one.
     ServiceTagsAreThoseOfJobFile: "service_tags_are_those_of_job_file", [P3 P27], Always;
+    /// A registered service is found at the address and the port of its job file.
+    ServiceAddressIsThatOfJobFile: "service_address_is_that_of_job_file", [P3 P27], Always;
     /// A change of services raises their index.
     ServiceChangeRaisesIndex: "service_change_raises_index", [P27], Always;
     /// A task waits for services only while one of them is not healthy.

@@ -9,6 +9,8 @@ macro_rules! store {
     UnchangedRecordIsNotWritten: "unchanged_record_is_not_written", [P15], Always;
     /// One commit is in flight at a time, numbered in order; a failed one is retried unchanged.
     OneCommitInFlight: "one_commit_in_flight", [P6], Always;
+    /// The agent says that it cannot save exactly while its last commit failed.
+    StoreErrorIsCurrent: "store_error_is_current", [P27], Always;
     /// The store's records match the agent's state.
     StoreMatchesState: "store_matches_state", [P6], AtRest;
 
@@ -26,7 +28,7 @@ macro_rules! store {
     /// when it is expired or surplus, and not its job's latest.
     OnlyGarbageIsCollected: "only_garbage_is_collected", [P17], Always;
     /// Expired, unreferenced evaluations and deployments are collected.
-    GarbageIsCollected: "garbage_is_collected", [P15], AtRest;
+    GarbageIsCollected: "garbage_is_collected", [P15], Always;
     /// Ended allocations are collected only on request, with their job, or when there are
     /// too many.
     GcCollectsNoMoreThanNeeded: "gc_collects_no_more_than_needed", [P17], Always;

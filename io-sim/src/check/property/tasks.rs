@@ -88,6 +88,10 @@ macro_rules! tasks {
     KillSignalIsThatOfJobFile: "kill_signal_is_that_of_job_file", [P13], Always;
     /// A signal for a task that lives is not refused as if it did not, also if it waits to be asked to end, or was.
     LivingTaskTakesSignals: "living_task_takes_signals", [P13 P27], Always;
+    /// A task that was to be restarted before it was known to run is restarted when it does.
+    RememberedRestartIsCarriedOut: "remembered_restart_is_carried_out", [P13 P26], Always;
+    /// Where somebody asks for a restart of what runs of an allocation, nothing of it runs on.
+    RestartReachesAllRunningTasks: "restart_reaches_all_running_tasks", [P13 P27], Always;
     /// A task is not killed before its kill_timeout has passed, unless it ended or could not be asked to.
     ForceKillWaitsForKillTimeout: "force_kill_waits_for_kill_timeout", [P13], Always;
     /// A force kill follows when the kill timeout has passed, as soon as it is saved.
@@ -110,6 +114,8 @@ macro_rules! tasks {
     EndIsTold: "end_is_told", [P21 P27], Always;
     /// A task that ended by itself and did not fail ended with code 0 and by no signal.
     SuccessIsCodeZeroWithoutSignal: "success_is_code_zero_without_signal", [P21], Always;
+    /// A task that is to run as long as its group does is not done before somebody asks it to end.
+    LastingTaskIsNotDone: "lasting_task_is_not_done", [P25], Always;
     /// A reported exit is true, and "unknown" only where it cannot be known.
     ReportedExitMatchesProcessExit: "reported_exit_matches_process_exit", [P21], Always;
     /// Each exit is reported once by one run of the agent.
