@@ -19,7 +19,7 @@ use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::later::Later;
 use crate::point::Point;
-use crate::world::World;
+use crate::scene::Scene;
 
 /// The disk.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -35,6 +35,9 @@ pub struct Disk {
     /// Every job that was written where none was, in order.
     #[serde(skip)]
     pub(crate) made: Vec<Arc<JobRecord>>,
+    /// Tasks of which an agent could not read what was saved.
+    #[serde(skip)]
+    pub(crate) unread: BTreeSet<TaskKey>,
     /// How many commits were written.
     #[serde(skip)]
     pub commits: u64,
@@ -111,40 +114,46 @@ impl Disk {
     }
 }
 
-impl World {
+impl Disk {
     /// The agent asks for a commit.
-    pub(crate) fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
+    pub(crate) fn begin_commit(&mut self, scene: &mut Scene, id: CommitId, batch: Arc<Batch>) {
         let store: Arc<str> = Arc::from("store");
         let second = Span::secs(1);
-        if self.fires(Fault::FullDisk, &store) {
+        if scene.fires(Fault::FullDisk, &store) {
             let spans = [second, Span::secs(60), Span::secs(3600)];
-            let span = self.choices.one_of(&spans, Point::FullFor, &store);
-            self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
+            let span = scene.choices.one_of(&spans, Point::FullFor, &store);
+            self.full_until = Some(Span(scene.elapsed.0 + span.unwrap_or(second).0));
         }
-        if self.disk.is_full(self.elapsed) || self.fires(Fault::FailCommit, &store) {
-            let at = self.at + self.latency(&store, second);
+        if self.is_full(scene.elapsed) || scene.fires(Fault::FailCommit, &store) {
+            let at = scene.at + scene.latency(&store, second);
             let input = StoreInput::Failed(id, "no space left on device".to_owned());
-            return self.deliver(Source::Store, at, &store, Input::Store(input));
+            return scene.deliver(Source::Store, at, &store, Input::Store(input));
         }
-        let delay = self.latency(&store, second);
-        self.after(delay, &store, Later::Commit { id, batch });
+        let delay = scene.latency(&store, second);
+        scene.after(delay, &store, Later::Commit { id, batch });
     }
 
     /// What was asked for in this life of the agent is on the disk.
-    pub(crate) fn end_commit(&mut self, life: u64, id: CommitId, batch: Arc<Batch>) {
-        if let Some(key) = self.disk.write(id, Arc::unwrap_or_clone(batch)) {
-            self.violated("unchanged_record_is_not_written", format!("{key:?}"));
+    pub(crate) fn end_commit(
+        &mut self,
+        scene: &mut Scene,
+        life: u64,
+        id: CommitId,
+        batch: Arc<Batch>,
+    ) {
+        if let Some(key) = self.write(id, Arc::unwrap_or_clone(batch)) {
+            scene.violated("unchanged_record_is_not_written", format!("{key:?}"));
         }
-        if life == self.life {
+        if life == scene.life {
             let store: Arc<str> = Arc::from("store");
-            let at = self.at + self.latency(&store, Span::secs(1));
+            let at = scene.at + scene.latency(&store, Span::secs(1));
             let input = Input::Store(StoreInput::Saved(id));
-            self.deliver(Source::Store, at, &store, input);
+            scene.deliver(Source::Store, at, &store, input);
         }
     }
 
     /// A new agent reads what the disk holds, as far as that can be read.
-    pub(crate) fn read_disk(&mut self) -> Saved {
+    pub(crate) fn read(&mut self, scene: &mut Scene) -> Saved {
         let task = |key: &Key| {
             let Key::Task(alloc, task) = key else {
                 return None;
@@ -152,14 +161,14 @@ impl World {
             let (alloc, task) = (*alloc, task.clone());
             Some(TaskKey { alloc, task })
         };
-        let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
+        let tasks: Vec<TaskKey> = self.records().keys().filter_map(task).collect();
         for key in tasks {
-            let name = self.names.task(&key);
-            if self.fires(Fault::UnreadableRecord, &name) {
-                self.disk.spoil(Key::Task(key.alloc, key.task.clone()));
+            let name = scene.names.task(&key);
+            if scene.fires(Fault::UnreadableRecord, &name) {
+                self.spoil(Key::Task(key.alloc, key.task.clone()));
                 self.unread.insert(key);
             }
         }
-        self.disk.saved()
+        self.saved()
     }
 }

@@ -16,6 +16,7 @@ use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::later::Later;
 use crate::point::Point;
+use crate::sessions::Sessions;
 use crate::trace::Column;
 use crate::world::World;
 
@@ -38,16 +39,18 @@ impl World {
                 self.begin_start(key, op, launch, &config);
             }
             DriverEffect::Recover(request::Recover { op, launch, .. }) => {
-                let process = self.process(&key, launch);
+                let process = self.processes.record(&mut self.scene.names, &key, launch);
                 let (name, forgotten) = (Arc::clone(&process.name), process.forgotten);
-                self.latest.insert(key, launch);
+                self.processes.latest.insert(key, launch);
                 if forgotten {
-                    self.violated("forgotten_launch_is_not_recovered", name.to_string());
+                    self.scene
+                        .violated("forgotten_launch_is_not_recovered", name.to_string());
                 }
                 // Who asks an engine asks it again and again.
-                if driver == engine::DRIVER || !self.fires(Fault::HangRecover, &name) {
-                    let delay = self.latency(&name, self.timeouts.recover);
-                    self.after(delay, &name, Later::Recover { op, launch });
+                if driver == engine::DRIVER || !self.scene.fires(Fault::HangRecover, &name) {
+                    let delay = self.scene.latency(&name, self.scene.timeouts.recover);
+                    self.scene
+                        .after(delay, &name, Later::Recover { op, launch });
                 }
             }
             DriverEffect::Stop(request::Stop { op, launch, .. }) => {
@@ -57,21 +60,31 @@ impl World {
                 self.signal(&key, op, launch)
             }
             DriverEffect::Health(request::Health { op, launch }) => {
-                self.look_at_health(&key, op, launch);
+                let processes = &self.processes;
+                let scene = &mut self.scene;
+                self.services
+                    .look_at_health(scene, processes, &key, op, launch);
             }
             DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
                 output: true,
-            }) => self.run_check_program(&key, op, launch, program.timeout),
+            }) => {
+                let processes = &self.processes;
+                let (scene, timeout) = (&mut self.scene, program.timeout);
+                self.services
+                    .run_program(scene, processes, &key, op, launch, timeout);
+            }
             DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
                 output: false,
             }) => self.run_script(&key, op, launch, program.timeout),
-            DriverEffect::OpenSession(asked) => self.open_session(&key, &asked),
+            DriverEffect::OpenSession(asked) => {
+                Sessions::begin(&mut self.scene, &self.processes, &key, &asked);
+            }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 self.begin_destroy(&key, op, launch)
             }
@@ -86,24 +99,25 @@ impl World {
         timeout: Span,
         input: DriverInput,
     ) {
-        let Some(process) = self.processes.get(&launch) else {
+        let Some(process) = self.processes.get(launch) else {
             return;
         };
-        let (name, key) = (Arc::clone(&process.name), process.key.clone());
-        self.answer(life, op, &name, timeout, Input::Driver(key, input));
+        let input = Input::Driver(process.key.clone(), input);
+        self.scene.answer(life, op, &process.name, timeout, input);
     }
 
     fn begin_start(&mut self, key: TaskKey, op: Op, launch: LaunchId, config: &TaskConfig) {
-        let (life, timeout) = (self.life, self.timeouts.start);
-        let process = self.process(&key, launch);
+        let (life, timeout) = (self.scene.life, self.scene.timeouts.start);
+        let process = self.processes.record(&mut self.scene.names, &key, launch);
         process.claims += 1;
         let name = Arc::clone(&process.name);
         let (claims, tombstone) = (process.claims, process.tombstone);
         let (alloc, task) = (key.alloc, key.task.clone());
-        self.latest.insert(key, launch);
+        self.processes.latest.insert(key, launch);
         if claims > 1 || tombstone {
             if claims > 1 {
-                self.violated("launch_id_is_started_once", name.to_string());
+                self.scene
+                    .violated("launch_id_is_started_once", name.to_string());
             }
             let failure = Failure::fatal("this launch id was used before");
             let input = DriverInput::StartFailed {
@@ -124,10 +138,11 @@ impl World {
         let options = self.engine.options(launch, &config.config);
         let delay = match MockConfig::decode(&options) {
             Ok(mock) => {
-                let mock = (self.task_faults).of_start(self.elapsed, &config.group, &task, mock);
-                let mock = Arc::new(self.fetch_image(launch, &config.config, mock));
+                let mock =
+                    (self.task_faults).of_start(self.scene.elapsed, &config.group, &task, mock);
+                let mock = Arc::new(self.registry.fetch(launch, &config.config, mock));
                 let delay = mock.start_block_for;
-                if let Some(process) = self.processes.get_mut(&launch) {
+                if let Some(process) = self.processes.get_mut(launch) {
                     process.config = mock;
                 }
                 delay
@@ -142,15 +157,16 @@ impl World {
                 return self.answer_driver(life, op, launch, timeout, input);
             }
         };
-        if self.fires(Fault::HangStart, &name) {
+        if self.scene.fires(Fault::HangStart, &name) {
             // The answer never comes; half of the hanging starts start something.
-            if self.choices.either(Point::HangingStart, &name) {
-                self.after(delay, &name, Later::Start { op: Op(0), launch });
+            if self.scene.choices.either(Point::HangingStart, &name) {
+                self.scene
+                    .after(delay, &name, Later::Start { op: Op(0), launch });
             }
             return;
         }
-        let delay = Span(delay.0 + self.latency(&name, timeout).0);
-        self.after(delay, &name, Later::Start { op, launch });
+        let delay = Span(delay.0 + self.scene.latency(&name, timeout).0);
+        self.scene.after(delay, &name, Later::Start { op, launch });
     }
 
     /// Why what a task needs is not there: its engine, or a network that somebody removed.
@@ -167,8 +183,8 @@ impl World {
     }
 
     pub(crate) fn start(&mut self, life: u64, op: Op, launch: LaunchId) {
-        let timeout = self.timeouts.start;
-        let Some(process) = self.processes.get(&launch) else {
+        let timeout = self.scene.timeouts.start;
+        let Some(process) = self.processes.get(launch) else {
             return;
         };
         let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
@@ -187,14 +203,14 @@ impl World {
             };
             return self.answer_driver(life, op, launch, timeout, input);
         }
-        if op != Op(0) && self.fires(Fault::LoseStart, &name) {
+        if op != Op(0) && self.scene.fires(Fault::LoseStart, &name) {
             return self.lose_start(life, op, launch);
         }
         self.spawn(life, launch);
         if op == Op(0) {
             return;
         }
-        if self.fires(Fault::FailStartedStart, &name) {
+        if self.scene.fires(Fault::FailStartedStart, &name) {
             let failure = Failure::recoverable("the driver lost its way");
             let input = DriverInput::StartFailed {
                 op,
@@ -214,20 +230,21 @@ impl World {
 
     /// What starts a process is killed: half of those had let the program go.
     fn lose_start(&mut self, life: u64, op: Op, launch: LaunchId) {
-        let name = self.names.known_launch(launch);
-        if self.choices.either(Point::LostStart, &name) {
+        let name = self.scene.names.known_launch(launch);
+        if self.scene.choices.either(Point::LostStart, &name) {
             self.spawn(life, launch);
-        } else if let Some(process) = self.processes.get_mut(&launch) {
+        } else if let Some(process) = self.processes.get_mut(launch) {
             process.tombstone = true;
         }
+        let timeout = self.scene.timeouts.start;
         let why = "what starts it was killed".to_owned();
         let input = DriverInput::StartLost { op, launch, why };
-        self.answer_driver(life, op, launch, self.timeouts.start, input);
+        self.answer_driver(life, op, launch, timeout, input);
     }
 
     fn spawn(&mut self, life: u64, launch: LaunchId) {
-        let current = life == self.life;
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let current = life == self.scene.life;
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         process.starts += 1;
@@ -236,17 +253,20 @@ impl World {
         let (key, starts) = (process.key.clone(), process.starts);
         let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         if starts > 1 {
-            self.violated("launch_id_is_started_once", name.to_string());
+            self.scene
+                .violated("launch_id_is_started_once", name.to_string());
         }
         if self
             .launches_of(&key)
             .any(|(id, other)| other.alive && *id != launch)
         {
-            self.violated("task_has_one_live_process", name.to_string());
+            self.scene
+                .violated("task_has_one_live_process", name.to_string());
         }
-        self.living.insert(launch);
+        self.processes.living.insert(launch);
         self.dirs.write(key.alloc);
-        self.note(|| (Column::named(&name), "runs".to_owned()));
+        self.scene
+            .note(|| (Column::named(&name), "runs".to_owned()));
         let command = &config.command;
         let result = ExitResult {
             code: Some(command.exit_code),
@@ -254,20 +274,21 @@ impl World {
             oom_killed: false,
             message: command.exit_err_msg.clone(),
         };
-        self.after(command.run_for, &name, Later::End { launch, result });
+        self.scene
+            .after(command.run_for, &name, Later::End { launch, result });
         if let Some(after) = config.plugin_exit_after {
-            self.after(after, &name, Later::PluginGone { launch });
+            self.scene.after(after, &name, Later::PluginGone { launch });
         }
-        if self.fires(Fault::Chatter, &name) {
+        if self.scene.fires(Fault::Chatter, &name) {
             let event = DriverInput::Event {
                 launch,
                 message: "an image was fetched".to_owned(),
                 details: [("image".to_owned(), "one".to_owned())].into(),
             };
             let grid = [Span::ZERO, Span::secs(1), Span::secs(100)];
-            let delay = self.choices.one_of(&grid, Point::Chatter, &name);
-            let at = self.at + delay.unwrap_or(Span::ZERO);
-            self.deliver(
+            let delay = self.scene.choices.one_of(&grid, Point::Chatter, &name);
+            let at = self.scene.at + delay.unwrap_or(Span::ZERO);
+            self.scene.deliver(
                 Source::Chatter(launch),
                 at,
                 &name,
@@ -275,11 +296,11 @@ impl World {
             );
         }
         self.engine_may_err(launch, &name);
-        if self.fires(Fault::KillProcess, &name) {
+        if self.scene.fires(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
-            let delay = self.choices.one_of(&grid, Point::SuddenDeath, &name);
+            let delay = self.scene.choices.one_of(&grid, Point::SuddenDeath, &name);
             let result = ExitResult::code(66);
-            self.after(
+            self.scene.after(
                 delay.unwrap_or(Span::ZERO),
                 &name,
                 Later::End { launch, result },
@@ -289,16 +310,16 @@ impl World {
 
     /// The process ends, unless it did before.
     pub(crate) fn end(&mut self, launch: LaunchId, mut result: ExitResult) {
-        let Some(process) = self.processes.get(&launch).filter(|it| it.alive) else {
+        let Some(process) = self.processes.get(launch).filter(|it| it.alive) else {
             return;
         };
         let name = Arc::clone(&process.name);
         let owned = self.engine.owns(launch);
-        let loses = owned && self.fires(Fault::EngineLosesCode, &name);
+        let loses = owned && self.scene.fires(Fault::EngineLosesCode, &name);
         if loses {
             result = ExitResult::unknown("the engine does not say how it ended");
         }
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         process.alive = false;
@@ -306,26 +327,28 @@ impl World {
         process.exit = Some(result.clone()).filter(|_| !loses);
         let key = process.key.clone();
         let (watched, stopping) = (process.watched, process.stopping);
-        self.living.remove(&launch);
+        self.processes.living.remove(&launch);
         let code = result.code;
-        self.note(|| (Column::named(&name), format!("ends with {code:?}")));
-        if !watched || (stopping && self.fires(Fault::SwallowExit, &name)) {
+        self.scene
+            .note(|| (Column::named(&name), format!("ends with {code:?}")));
+        if !watched || (stopping && self.scene.fires(Fault::SwallowExit, &name)) {
             return;
         }
         if owned {
             return self.tell_end(launch, result);
         }
-        let at = self.at + self.latency(&name, Span::secs(5));
+        let at = self.scene.at + self.scene.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        if self.fires(Fault::DoubledExit, &name) {
-            self.deliver(Source::Exit(launch), at, &name, input.clone());
+        if self.scene.fires(Fault::DoubledExit, &name) {
+            self.scene
+                .deliver(Source::Exit(launch), at, &name, input.clone());
         }
-        self.deliver(Source::Exit(launch), at, &name, input);
+        self.scene.deliver(Source::Exit(launch), at, &name, input);
     }
 
     /// The driver's side of a process is gone while the process lives on.
     pub(crate) fn plugin_gone(&mut self, launch: LaunchId) {
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         if !process.alive || !process.watched {
@@ -336,18 +359,19 @@ impl World {
         let (name, key) = (Arc::clone(&process.name), process.key.clone());
         let result = ExitResult::unknown("plugin is shut down");
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        self.deliver(Source::Exit(launch), self.at, &name, input);
+        self.scene
+            .deliver(Source::Exit(launch), self.scene.at, &name, input);
     }
 
     pub(crate) fn recover(&mut self, life: u64, op: Op, launch: LaunchId) {
         if self.waits_for_engine(life, op, launch) {
             return;
         }
-        let name = self.names.known_launch(launch);
+        let name = self.scene.names.known_launch(launch);
         let claimed = self.engine_claims(launch);
-        let lost = self.fires(Fault::LoseLaunch, &name);
-        let current = life == self.life;
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let lost = self.scene.fires(Fault::LoseLaunch, &name);
+        let current = life == self.scene.life;
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         let found = if process.starts == 0 {
@@ -368,7 +392,7 @@ impl World {
             Found::Running
         };
         let network = network(&process.config).filter(|_| found == Found::Running);
-        let timeout = self.timeouts.recover;
+        let timeout = self.scene.timeouts.recover;
         self.answer_driver(
             life,
             op,
@@ -384,25 +408,21 @@ impl World {
     }
 
     fn begin_stop(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, timeout) = (self.life, self.timeouts.signal);
-        let Some(process) = self
-            .processes
-            .get(&launch)
-            .filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("stop {launch}"));
+        let (life, timeout) = (self.scene.life, self.scene.timeouts.signal);
+        let Some(process) = self.processes.own(&mut self.scene, key, launch, "stop") else {
+            return;
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
         let mut result = Ok(());
         if alive {
-            if self.fires(Fault::HangStop, &name) {
+            if self.scene.fires(Fault::HangStop, &name) {
                 return;
             }
-            if self.fires(Fault::FailStop, &name) {
+            if self.scene.fires(Fault::FailStop, &name) {
                 result = Err(Failure::recoverable("the driver is busy"));
             } else {
-                let delay = self.latency(&name, timeout);
-                self.after(delay, &name, Later::Signal { launch });
+                let delay = self.scene.latency(&name, timeout);
+                self.scene.after(delay, &name, Later::Signal { launch });
             }
         }
         self.answer_driver(
@@ -418,23 +438,20 @@ impl World {
         if self.engine.hides(launch) {
             return;
         }
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         process.stopping = true;
         let (delay, name) = (process.config.kill_after, Arc::clone(&process.name));
         let result = by_signal(15);
-        self.after(delay, &name, Later::End { launch, result });
+        self.scene
+            .after(delay, &name, Later::End { launch, result });
     }
 
     fn signal(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, timeout) = (self.life, self.timeouts.signal);
-        let Some(process) = self
-            .processes
-            .get(&launch)
-            .filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("signal {launch}"));
+        let (life, timeout) = (self.scene.life, self.scene.timeouts.signal);
+        let Some(process) = self.processes.own(&mut self.scene, key, launch, "signal") else {
+            return;
         };
         let result = match &process.config.command.signal_error {
             Some(why) => Err(Failure::fatal(why)),
@@ -442,7 +459,7 @@ impl World {
             None => Ok(()),
         };
         let name = Arc::clone(&process.name);
-        if self.fires(Fault::HangStop, &name) {
+        if self.scene.fires(Fault::HangStop, &name) {
             return;
         }
         self.answer_driver(
@@ -457,22 +474,21 @@ impl World {
     /// A script that hangs is ended by the driver in time; a driver that hangs says nothing.
     fn run_script(&mut self, key: &TaskKey, op: Op, launch: LaunchId, timeout: Span) {
         let (life, timeout) = (
-            self.life,
-            Span(timeout.0 + self.timeouts.signal.0 + 2 * self.timeouts.destroy.0),
+            self.scene.life,
+            Span(timeout.0 + self.scene.timeouts.signal.0 + 2 * self.scene.timeouts.destroy.0),
         );
-        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("exec {launch}"));
+        let Some(process) = self.processes.own(&mut self.scene, key, launch, "exec") else {
+            return;
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
-        if self.fires(Fault::HangScript, &name) {
+        if self.scene.fires(Fault::HangScript, &name) {
             return;
         }
         let result = if !alive {
             Err(Failure::fatal("it does not run"))
-        } else if !self.fires(Fault::FailScript, &name) {
+        } else if !self.scene.fires(Fault::FailScript, &name) {
             Ok(0)
-        } else if self.choices.either(Point::FailingScript, &name) {
+        } else if self.scene.choices.either(Point::FailingScript, &name) {
             Ok(3)
         } else {
             Err(Failure::fatal("there is no such program"))
@@ -492,48 +508,49 @@ impl World {
     }
 
     fn begin_destroy(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, timeout) = (self.life, self.timeouts.destroy);
-        let process = self.process(key, launch);
+        let (life, timeout) = (self.scene.life, self.scene.timeouts.destroy);
+        let process = self.processes.record(&mut self.scene.names, key, launch);
         if process.key != *key {
-            return self.violated(
+            return self.scene.violated(
                 "foreign_process_is_not_touched",
                 format!("destroy {launch}"),
             );
         }
         let name = Arc::clone(&process.name);
-        if self.fires(Fault::HangDestroy, &name) {
+        if self.scene.fires(Fault::HangDestroy, &name) {
             return;
         }
-        if self.fires(Fault::FailDestroy, &name) {
+        if self.scene.fires(Fault::FailDestroy, &name) {
             let result = Err(Failure::recoverable("the driver is busy"));
             let input = DriverInput::Destroyed { op, launch, result };
             return self.answer_driver(life, op, launch, timeout, input);
         }
-        let delay = self.latency(&name, timeout);
-        self.after(delay, &name, Later::Destroy { op, launch });
+        let delay = self.scene.latency(&name, timeout);
+        self.scene
+            .after(delay, &name, Later::Destroy { op, launch });
     }
 
     pub(crate) fn destroy(&mut self, life: u64, op: Op, launch: LaunchId) {
         if let Some(failure) = self.engine.refusal(launch) {
-            let (timeout, result) = (self.timeouts.destroy, Err(failure));
+            let (timeout, result) = (self.scene.timeouts.destroy, Err(failure));
             let input = DriverInput::Destroyed { op, launch, result };
             return self.answer_driver(life, op, launch, timeout, input);
         }
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         process.tombstone = true;
         process.destroyed = true;
         let name = Arc::clone(&process.name);
         self.end(launch, by_signal(9));
-        self.sessions_end_with(launch);
-        let forgets = self.fires(Fault::ForgetExit, &name);
-        let Some(process) = self.processes.get_mut(&launch) else {
+        self.sessions.end_with(&mut self.scene, launch);
+        let forgets = self.scene.fires(Fault::ForgetExit, &name);
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         process.unknowable |= forgets || process.starts == 0;
         let exit = process.exit.clone().filter(|_| !forgets);
-        let timeout = self.timeouts.destroy;
+        let timeout = self.scene.timeouts.destroy;
         let result = Ok(exit);
         self.answer_driver(
             life,

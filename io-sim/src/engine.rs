@@ -42,8 +42,6 @@ pub struct Engine {
     away: bool,
     /// Whether the agent that lives has met it.
     was_met: bool,
-    /// Until when it answers late, since the beginning.
-    slow_until: Span,
     /// Who looks for a container while it is away.
     waiting: Vec<(Op, LaunchId)>,
     /// What ended while it was away, and is to be told.
@@ -91,11 +89,6 @@ impl Engine {
     /// Whether a launch is a container of it, of which nothing can be known at present.
     pub(crate) fn hides(&self, launch: LaunchId) -> bool {
         self.away && self.owns(launch)
-    }
-
-    /// Whether an answer that is about `entity` is its own.
-    pub(crate) fn is_slow(&self, elapsed: Span, entity: &str) -> bool {
-        elapsed < self.slow_until && self.containers.values().any(|name| **name == *entity)
     }
 
     /// Why a start fails while it is away.
@@ -151,13 +144,20 @@ impl World {
     pub(crate) fn engine_refuses(&mut self, key: &TaskKey, effect: &DriverEffect) -> bool {
         let (op, launch) = (effect.op(), effect.launch());
         if matches!(effect, DriverEffect::Start(_)) {
-            let name = Arc::clone(&self.process(key, launch).name);
+            let name = Arc::clone(
+                &self
+                    .processes
+                    .record(&mut self.scene.names, key, launch)
+                    .name,
+            );
+            self.scene.slow.0.insert(Arc::clone(&name));
             self.engine.containers.insert(launch, name);
         }
         let Some(failure) = self.engine.refusal(launch) else {
             return false;
         };
-        let (output, timeout) = (String::new(), self.timeouts.signal);
+        let (output, timeout) = (String::new(), self.scene.timeouts.signal);
+        let life = self.scene.life;
         let input = match effect {
             DriverEffect::Start(_) | DriverEffect::Recover(_) => return false,
             DriverEffect::Stop(_) => {
@@ -183,14 +183,14 @@ impl World {
                 DriverInput::Destroyed { op, launch, result }
             }
         };
-        self.answer_driver(self.life, op, launch, timeout, input);
+        self.answer_driver(life, op, launch, timeout, input);
         true
     }
 
     /// Who looks for a container of an engine that is away waits for it. Returns whether that is so.
     pub(crate) fn waits_for_engine(&mut self, life: u64, op: Op, launch: LaunchId) -> bool {
         let waits = self.engine.hides(launch);
-        if waits && life == self.life {
+        if waits && life == self.scene.life {
             self.engine.waiting.push((op, launch));
         }
         waits
@@ -202,12 +202,18 @@ impl World {
             return;
         }
         self.engine.away = true;
-        self.note(|| (Column::named("engine"), "the engine is dead".to_owned()));
-        self.report_again(DRIVER);
+        self.scene
+            .note(|| (Column::named("engine"), "the engine is dead".to_owned()));
+        self.machine
+            .report_again(&mut self.scene, &mut self.engine, DRIVER);
         if containers_live_on {
             return;
         }
-        let own = self.living.iter().filter(|it| self.engine.owns(**it));
+        let own = self
+            .processes
+            .living
+            .iter()
+            .filter(|it| self.engine.owns(**it));
         for launch in own.copied().collect::<Vec<_>>() {
             self.end(launch, by_signal(9));
         }
@@ -215,7 +221,7 @@ impl World {
 
     /// All that the engine answers comes late, for so long from now.
     pub fn engine_is_slow_for(&mut self, span: Span) {
-        self.engine.slow_until = Span(self.elapsed.0 + span.0);
+        self.scene.slow.1 = Span(self.scene.elapsed.0 + span.0);
     }
 
     /// The engine is there again: whoever waited for it hears, and what ended meanwhile is told.
@@ -224,20 +230,23 @@ impl World {
             return;
         }
         self.engine.away = false;
-        self.note(|| (Column::named("engine"), "the engine is back".to_owned()));
-        self.report_again(DRIVER);
+        self.scene
+            .note(|| (Column::named("engine"), "the engine is back".to_owned()));
+        self.machine
+            .report_again(&mut self.scene, &mut self.engine, DRIVER);
         for (op, launch) in core::mem::take(&mut self.engine.waiting) {
-            let name = self.names.known_launch(launch);
-            let delay = self.latency(&name, self.timeouts.recover);
-            self.after(delay, &name, Later::Recover { op, launch });
+            let name = self.scene.names.known_launch(launch);
+            let delay = self.scene.latency(&name, self.scene.timeouts.recover);
+            self.scene
+                .after(delay, &name, Later::Recover { op, launch });
         }
         let heard: Vec<_> = self.engine.told.clone().into_iter().collect();
         for (launch, result) in core::mem::take(&mut self.engine.untold) {
             self.tell_end(launch, result);
         }
         for (launch, result) in heard {
-            let name = self.names.known_launch(launch);
-            if self.fires(Fault::EngineRepeats, &name) {
+            let name = self.scene.names.known_launch(launch);
+            if self.scene.fires(Fault::EngineRepeats, &name) {
                 self.tell_end(launch, result);
             }
         }
@@ -249,17 +258,18 @@ impl World {
             self.engine.untold.insert(launch, result);
             return;
         }
-        let Some(process) = self.processes.get(&launch) else {
+        let Some(process) = self.processes.get(launch) else {
             return;
         };
         let (name, key) = (Arc::clone(&process.name), process.key.clone());
         self.engine.told.insert(launch, result.clone());
-        let at = self.at + self.latency(&name, Span::secs(5));
+        let at = self.scene.at + self.scene.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        if self.fires(Fault::DoubledExit, &name) {
-            self.deliver(Source::Exit(launch), at, &name, input.clone());
+        if self.scene.fires(Fault::DoubledExit, &name) {
+            self.scene
+                .deliver(Source::Exit(launch), at, &name, input.clone());
         }
-        self.deliver(Source::Exit(launch), at, &name, input);
+        self.scene.deliver(Source::Exit(launch), at, &name, input);
     }
 
     /// What the engine will do wrong with a container that runs from now.
@@ -268,21 +278,27 @@ impl World {
             return;
         }
         let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
-        if self.fires(Fault::EngineLies, name) {
-            let delay = self.choices.one_of(&grid, Point::EngineErrsAfter, name);
+        if self.scene.fires(Fault::EngineLies, name) {
+            let delay = self
+                .scene
+                .choices
+                .one_of(&grid, Point::EngineErrsAfter, name);
             let codes = [Some(0), Some(1), None];
-            let code = self.choices.one_of(&codes, Point::ClaimedEnd, name);
+            let code = self.scene.choices.one_of(&codes, Point::ClaimedEnd, name);
             let result = match code.flatten() {
                 Some(code) => ExitResult::code(code),
                 None => ExitResult::unknown("the engine says so"),
             };
             let later = Later::FalseEnd { launch, result };
-            self.after(delay.unwrap_or(Span::ZERO), name, later);
+            self.scene.after(delay.unwrap_or(Span::ZERO), name, later);
         }
-        if self.fires(Fault::EngineForgets, name) {
-            let delay = self.choices.one_of(&grid, Point::EngineErrsAfter, name);
+        if self.scene.fires(Fault::EngineForgets, name) {
+            let delay = self
+                .scene
+                .choices
+                .one_of(&grid, Point::EngineErrsAfter, name);
             let later = Later::ContainerGone { launch };
-            self.after(delay.unwrap_or(Span::ZERO), name, later);
+            self.scene.after(delay.unwrap_or(Span::ZERO), name, later);
         }
     }
 
@@ -291,7 +307,7 @@ impl World {
         if self.engine.away {
             return;
         }
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         if !process.alive || !process.watched {
@@ -313,7 +329,7 @@ impl World {
         if self.engine.away || !self.engine.owns(launch) {
             return;
         }
-        let Some(process) = self.processes.get_mut(&launch) else {
+        let Some(process) = self.processes.get_mut(launch) else {
             return;
         };
         if !process.alive {
@@ -321,8 +337,9 @@ impl World {
         }
         (process.alive, process.exit, process.unknowable) = (false, None, true);
         let (name, watched) = (Arc::clone(&process.name), process.watched);
-        self.living.remove(&launch);
-        self.note(|| (Column::named(&name), "its container is removed".to_owned()));
+        self.processes.living.remove(&launch);
+        self.scene
+            .note(|| (Column::named(&name), "its container is removed".to_owned()));
         if watched {
             let result = ExitResult::unknown("somebody removed its container");
             self.tell_end(launch, result);
@@ -332,12 +349,12 @@ impl World {
     /// Whether the engine names a container as running that is not. Then its end is told a moment later.
     pub(crate) fn engine_claims(&mut self, launch: LaunchId) -> bool {
         let owned = self.engine.owns(launch);
-        let process = self.processes.get(&launch);
+        let process = self.processes.get(launch);
         let Some(process) = process.filter(|it| owned && it.starts > 0 && !it.alive) else {
             return false;
         };
         let (name, exit) = (Arc::clone(&process.name), process.exit.clone());
-        if process.rebooted || !self.fires(Fault::EngineClaims, &name) {
+        if process.rebooted || !self.scene.fires(Fault::EngineClaims, &name) {
             return false;
         }
         let result = exit.unwrap_or_else(|| ExitResult::unknown("its container is not there"));

@@ -3,7 +3,7 @@
 //! A kind is one line of the table `kinds!`. It happens where the world asks [`Faults::fires`],
 //! at the point that its sentence is about, such as `driver.rs` for starts and stops. Half of the
 //! seeds are a swarm, in which each kind is off or has a random weight; the other half have
-//! everything moderately on. In a test: `sim.world.faults = Faults::only(&[Fault::HangStop],
+//! everything moderately on. In a test: `sim.world.scene.faults = Faults::only(&[Fault::HangStop],
 //! 1000)`.
 
 use core::fmt;

@@ -8,8 +8,6 @@ use drover_core::time::Instant;
 use drover_core::work::Issuing;
 use serde::Serialize;
 
-use crate::world::World;
-
 /// A token of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Token {
@@ -20,33 +18,41 @@ pub struct Token {
 }
 
 /// The latest tokens of all tasks, by the names of their identities.
-pub type Tokens = BTreeMap<TaskKey, BTreeMap<String, Token>>;
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    of_task: BTreeMap<TaskKey, BTreeMap<String, Token>>,
+}
 
-impl World {
-    /// The latest tokens of all tasks.
-    pub fn tokens(&self) -> &Tokens {
-        &self.tokens
+impl Tokens {
+    /// Those of a task.
+    pub fn of(&self, key: &TaskKey) -> Option<&BTreeMap<String, Token>> {
+        self.of_task.get(key)
+    }
+
+    /// Those of each task that ever had any.
+    pub fn iter(&self) -> impl Iterator<Item = (&TaskKey, &BTreeMap<String, Token>)> {
+        self.of_task.iter()
     }
 
     /// Whether an allocation that is not over has tokens that are made anew after a while.
-    pub(crate) fn renews_in(&self, alloc: &AllocRunner) -> bool {
+    pub(crate) fn are_renewed_in(&self, alloc: &AllocRunner) -> bool {
         let mut tasks = alloc.tasks().iter();
-        !alloc.record().finished && tasks.any(|task| self.renews_of(&task.spec().key))
+        !alloc.record().finished && tasks.any(|task| self.are_renewed_of(&task.spec().key))
     }
 
     /// Whether this task has such tokens.
-    pub(crate) fn renews_of(&self, key: &TaskKey) -> bool {
-        let tokens = self.tokens.get(key).into_iter().flatten();
+    pub(crate) fn are_renewed_of(&self, key: &TaskKey) -> bool {
+        let tokens = self.of(key).into_iter().flatten();
         tokens.into_iter().any(|(_, token)| token.until.is_some())
     }
 
     /// Makes tokens for a task.
-    pub(crate) fn issue(&mut self, key: &TaskKey, asked: &Issuing) {
-        let tokens = self.tokens.entry(key.clone()).or_default();
+    pub(crate) fn issue(&mut self, now: Instant, key: &TaskKey, asked: &Issuing) {
+        let tokens = self.of_task.entry(key.clone()).or_default();
         for identity in &asked.identities {
             let token = tokens.entry(identity.name.clone()).or_default();
             token.number += 1;
-            token.until = (identity.ttl.0 > 0).then(|| self.at + identity.ttl);
+            token.until = (identity.ttl.0 > 0).then(|| now + identity.ttl);
         }
     }
 }

@@ -14,6 +14,7 @@ use drover_core::work::HookWork;
 use serde::Serialize;
 
 use crate::hooks::{self, Asked};
+use crate::templates::Templates;
 use crate::world::World;
 
 /// Something that the world does by itself, later.
@@ -95,21 +96,9 @@ pub(crate) struct Due {
 }
 
 impl World {
-    /// Does `what`, which is about `entity`, after `delay`.
-    pub(crate) fn after(&mut self, delay: Span, entity: &Arc<str>, what: Later) {
-        let due = Due {
-            life: self.life,
-            rank: self.scheduler.rank(&mut self.choices, entity),
-            entity: Arc::clone(entity),
-            what,
-        };
-        let number = self.number();
-        self.later.insert((self.at + delay, number), due);
-    }
-
     /// Whether nobody but the disk or a directory notices when this happens, before it is told.
     pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
-        let due = self.later.get(&which);
+        let due = self.scene.later.get(&which);
         due.is_some_and(|due| {
             let what = &due.what;
             matches!(
@@ -121,14 +110,14 @@ impl World {
 
     /// Does this thing, which is due.
     pub(crate) fn act(&mut self, which: (Instant, u64)) {
-        let Some(due) = self.later.remove(&which) else {
+        let Some(due) = self.scene.later.remove(&which) else {
             return;
         };
         match self.work_before(&due.what) {
             Some(at) => {
                 // Later than that, whatever the order of what happens at one time.
-                let number = self.number();
-                self.later.insert((at + Span(1), number), due);
+                let number = self.scene.number();
+                self.scene.later.insert((at + Span(1), number), due);
             }
             None => self.do_later(due.life, due.what),
         }
@@ -149,7 +138,7 @@ impl World {
             }
             _ => false,
         };
-        let there = self.later.iter().filter(|(_, due)| works_there(due));
+        let there = self.scene.later.iter().filter(|(_, due)| works_there(due));
         there.map(|((at, _), _)| *at).max()
     }
 
@@ -165,27 +154,42 @@ impl World {
                 op,
                 launch,
                 session,
-            } => self.session_opens(life, op, launch, session),
-            Later::EndSession { session } => self.session_ends(session),
+            } => {
+                let processes = &self.processes;
+                let asked = (op, launch, session);
+                self.sessions.opens(&mut self.scene, processes, life, asked);
+            }
+            Later::EndSession { session } => self.sessions.ends(&mut self.scene, session),
             Later::PluginGone { launch } => self.plugin_gone(launch),
             Later::FalseEnd { launch, result } => self.false_end(launch, result),
             Later::ContainerGone { launch } => self.container_gone(launch),
             Later::EngineReturns => self.engine_returns(),
-            Later::Driver { healthy } => self.driver_is(healthy),
+            Later::Driver { healthy } => {
+                let (scene, engine) = (&mut self.scene, &mut self.engine);
+                self.machine.driver_is(scene, engine, healthy);
+            }
             Later::Hook(asked) => self.end_hook(life, &asked),
-            Later::TemplateData { op, key, entity } => self.lacks_nothing(life, op, &key, &entity),
+            Later::TemplateData { op, key, entity } => {
+                Templates::lacks_nothing(&mut self.scene, life, op, &key, &entity);
+            }
             Later::Volume {
                 op,
                 volume,
                 work,
                 entity,
-            } => self.end_volume(life, op, volume, &work, &entity),
-            Later::Commit { id, batch } => self.end_commit(life, id, batch),
+            } => {
+                let scene = &mut self.scene;
+                self.volumes.end(scene, life, op, volume, &work, &entity);
+            }
+            Later::Commit { id, batch } => self.disk.end_commit(&mut self.scene, life, id, batch),
             Later::Call {
                 op,
                 credentials,
                 call,
-            } => self.call_arrives(life, op, &credentials, *call),
+            } => {
+                let scene = &mut self.scene;
+                self.link.call_arrives(scene, life, op, &credentials, *call);
+            }
         }
     }
 }

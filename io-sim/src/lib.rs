@@ -34,7 +34,6 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
-mod checks;
 mod choice;
 mod counters;
 pub mod coverage;
@@ -62,9 +61,11 @@ mod remote;
 pub mod replay;
 mod requests;
 mod sampler;
+mod scene;
 pub mod script;
 mod search;
 pub mod servers;
+mod services;
 mod sessions;
 mod sim;
 pub mod task_faults;

@@ -21,12 +21,13 @@ use drover_core::model::processors::{Core, Processors};
 use drover_core::op::{Failure, Op};
 use drover_core::time::{Instant, Span};
 
-use crate::engine;
+use crate::dirs::Dirs;
+use crate::engine::{self, Engine};
 use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::later::Later;
 use crate::point::Point;
-use crate::world::World;
+use crate::scene::Scene;
 use crate::zones;
 
 /// The driver whose condition is listened to.
@@ -111,6 +112,8 @@ pub(crate) struct Machine {
     dir_sizes: BTreeMap<AllocId, usize>,
     /// What it has of counted resources, if that is bounded.
     pub(crate) has: Option<Amounts>,
+    /// Since when a counter counts that jumped back, by the name of what it counts.
+    pub(crate) resets: BTreeMap<Arc<str>, Span>,
 }
 
 impl Default for Machine {
@@ -127,6 +130,7 @@ impl Default for Machine {
             disk_under_pressure: false,
             dir_sizes: BTreeMap::new(),
             has: None,
+            resets: BTreeMap::new(),
         }
     }
 }
@@ -250,11 +254,11 @@ pub(crate) fn reservation(devices: &[AssignedDevices]) -> HookOutput {
     given
 }
 
-impl World {
+impl Machine {
     /// How full the disk is, in percent: each allocation's directory takes its share.
-    pub(crate) fn fullness(&self) -> u8 {
-        let own = u8::try_from(self.dirs.allocs.len()).unwrap_or(u8::MAX);
-        let others = if self.machine.disk_under_pressure {
+    pub(crate) fn fullness(&self, dirs: &Dirs) -> u8 {
+        let own = u8::try_from(dirs.allocs.len()).unwrap_or(u8::MAX);
+        let others = if self.disk_under_pressure {
             OTHERS_USE
         } else {
             0
@@ -264,39 +268,45 @@ impl World {
 
     /// Finds out how much directories take. The size of each goes round: little, too much, almost too much, again
     /// too much.
-    fn measure_dirs(&mut self, op: Op, allocs: &[AllocId]) {
+    fn measure_dirs(&mut self, scene: &mut Scene, dirs: &Dirs, op: Op, allocs: &[AllocId]) {
         let who: Arc<str> = Arc::from("directories");
-        if self.fires(Fault::HangProbe, &who) {
+        if scene.fires(Fault::HangProbe, &who) {
             return;
         }
         let mut measured = BTreeMap::new();
         for alloc in allocs {
-            if !self.dirs.allocs.contains(alloc) {
+            if !dirs.allocs.contains(alloc) {
                 continue;
             }
-            let changes = self.fires(Fault::FillDir, &alloc.to_string());
-            let size = self.machine.dir_sizes.entry(*alloc).or_default();
+            let changes = scene.fires(Fault::FillDir, &alloc.to_string());
+            let size = self.dir_sizes.entry(*alloc).or_default();
             *size = (*size + usize::from(changes)) % DIR_SIZES.len();
             measured.insert(*alloc, DIR_SIZES[*size] * 1024 * 1024);
         }
-        let result = if self.fires(Fault::FailProbe, &who) {
+        let result = if scene.fires(Fault::FailProbe, &who) {
             Err(Failure::recoverable("the sizes are not known"))
         } else {
             Ok(measured)
         };
         let input = Input::Node(NodeInput::DirUsage { op, result });
-        self.answer(self.life, op, &who, self.timeouts.hook, input);
+        scene.answer(scene.life, op, &who, scene.timeouts.hook, input);
     }
 
     /// Begins what is asked about the machine.
-    pub(crate) fn query_machine(&mut self, effect: &NodeEffect) {
-        let life = self.life;
+    pub(crate) fn ask(
+        &mut self,
+        scene: &mut Scene,
+        dirs: &Dirs,
+        engine: &mut Engine,
+        effect: &NodeEffect,
+    ) {
+        let life = scene.life;
         match effect {
             NodeEffect::Probe { op, probe } => {
-                if self.fires(Fault::HangProbe, probe) {
+                if scene.fires(Fault::HangProbe, probe) {
                     return;
                 }
-                let result = if self.fires(Fault::FailProbe, probe) {
+                let result = if scene.fires(Fault::FailProbe, probe) {
                     Err(Failure::recoverable("the probe failed"))
                 } else {
                     let fact = (FACT.to_owned(), "true".to_owned());
@@ -307,7 +317,7 @@ impl World {
                         version: "0.1.0".to_owned(),
                     };
                     let found = (&**probe == FINDER).then(plugin);
-                    let has = self.machine.has.filter(|_| &**probe == "host");
+                    let has = self.has.filter(|_| &**probe == "host");
                     Ok(Fingerprint {
                         resources: has.map(resources).unwrap_or_default(),
                         attributes: known.into_iter().collect(),
@@ -320,110 +330,98 @@ impl World {
                     probe: probe.to_string(),
                     result,
                 };
-                let timeout = self.timeouts.probe;
-                self.answer(life, *op, probe, timeout, Input::Node(input));
+                let timeout = scene.timeouts.probe;
+                scene.answer(life, *op, probe, timeout, Input::Node(input));
             }
             NodeEffect::MeasureDiskUsage { op } => {
                 let disk: Arc<str> = Arc::from("disk");
-                if self.fires(Fault::HangProbe, &disk) {
+                if scene.fires(Fault::HangProbe, &disk) {
                     return;
                 }
-                let result = if self.fires(Fault::FailProbe, &disk) {
+                let result = if scene.fires(Fault::FailProbe, &disk) {
                     Err(Failure::recoverable("the disk usage is not known"))
                 } else {
-                    self.machine.disk_under_pressure |= self.fires(Fault::DiskPressure, &disk);
+                    self.disk_under_pressure |= scene.fires(Fault::DiskPressure, &disk);
                     Ok(DiskUsage {
-                        disk_percent: self.fullness(),
+                        disk_percent: self.fullness(dirs),
                         inode_percent: 0,
                     })
                 };
                 let input = NodeInput::DiskUsage { op: *op, result };
-                let timeout = self.timeouts.probe;
-                self.answer(life, *op, &disk, timeout, Input::Node(input));
+                let timeout = scene.timeouts.probe;
+                scene.answer(life, *op, &disk, timeout, Input::Node(input));
             }
-            NodeEffect::MeasureDirs { op, allocs } => self.measure_dirs(*op, allocs),
+            NodeEffect::MeasureDirs { op, allocs } => self.measure_dirs(scene, dirs, *op, allocs),
             NodeEffect::LookUpTimeZone { op, zone, around } => {
-                if self.fires(Fault::HangProbe, zone) {
+                if scene.fires(Fault::HangProbe, zone) {
                     return;
                 }
                 let known = zones::around(zone, *around);
-                let known = known.filter(|_| !self.fires(Fault::FailProbe, zone));
+                let known = known.filter(|_| !scene.fires(Fault::FailProbe, zone));
                 let unknown = || Failure::recoverable("no such zone");
                 let input = NodeInput::TimeZone {
                     op: *op,
                     zone: zone.to_string(),
                     result: known.ok_or_else(unknown),
                 };
-                let timeout = self.timeouts.probe;
-                self.answer(life, *op, zone, timeout, Input::Node(input));
+                let timeout = scene.timeouts.probe;
+                scene.answer(life, *op, zone, timeout, Input::Node(input));
             }
-            NodeEffect::LookUpImage { op, query } => self.look_up_image(*op, query),
-            NodeEffect::Volume { op, volume, work } => self.begin_volume(*op, *volume, work),
+            // Not the machine's.
+            NodeEffect::LookUpImage { .. } | NodeEffect::Volume { .. } => {}
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {
-                self.machine.streams.insert(name.clone(), *op);
-                if self.fires(Fault::HangNews, name) {
-                    self.machine.streams.remove(name);
+                self.streams.insert(name.clone(), *op);
+                if scene.fires(Fault::HangNews, name) {
+                    self.streams.remove(name);
                     return;
                 }
-                let delay = self.latency(name, self.timeouts.first_report);
-                self.report(name, *op, delay);
+                let delay = scene.latency(name, scene.timeouts.first_report);
+                self.report(scene, engine, name, *op, delay);
             }
         }
     }
 
     /// What is true of `name`, said on this stream.
-    fn report(&mut self, name: &Arc<str>, op: Op, delay: Span) {
+    fn report(&self, scene: &mut Scene, engine: &mut Engine, name: &Arc<str>, op: Op, delay: Span) {
         let input = if is_driver(name) {
-            let fingerprint = self.fingerprint_of(name);
+            let fingerprint = self.fingerprint_of(engine, name);
             driver_reports(name, op, DriverReport::Fingerprint(fingerprint))
         } else {
-            let groups = self.machine.groups(name);
-            self.plugin_reports(name, op, DeviceReport::Devices(groups))
+            let groups = self.groups(name);
+            plugin_reports(name, op, DeviceReport::Devices(groups))
         };
-        self.send_report(name, op, self.at + delay, input);
+        send_report(scene, name, op, scene.at + delay, input);
     }
 
     /// What a driver would say now.
-    fn fingerprint_of(&mut self, driver: &str) -> DriverFingerprint {
+    fn fingerprint_of(&self, engine: &mut Engine, driver: &str) -> DriverFingerprint {
         match driver == engine::DRIVER {
-            true => self.engine.fingerprint(),
-            false => self.machine.driver(),
+            true => engine.fingerprint(),
+            false => self.driver(),
         }
-    }
-
-    fn plugin_reports(&self, name: &str, op: Op, report: DeviceReport) -> NodeInput {
-        NodeInput::Devices {
-            op,
-            plugin: name.to_owned(),
-            report,
-        }
-    }
-
-    fn send_report(&mut self, name: &Arc<str>, op: Op, at: Instant, input: NodeInput) {
-        self.deliver(Source::Stream(op), at, name, Input::Node(input));
     }
 
     /// The driver's condition changes, and whoever listens is told.
-    pub(crate) fn driver_is(&mut self, healthy: bool) {
-        self.machine.healthy = healthy;
-        self.machine.generation += 1;
-        self.report_again(DRIVER);
+    pub(crate) fn driver_is(&mut self, scene: &mut Scene, engine: &mut Engine, healthy: bool) {
+        self.healthy = healthy;
+        self.generation += 1;
+        self.report_again(scene, engine, DRIVER);
     }
 
-    pub(crate) fn report_again(&mut self, name: &str) {
-        let speaker = self.machine.streams.get_key_value(name);
+    pub(crate) fn report_again(&mut self, scene: &mut Scene, engine: &mut Engine, name: &str) {
+        let speaker = self.streams.get_key_value(name);
         if let Some((name, op)) = speaker.map(|(name, op)| (name.clone(), *op)) {
-            self.report(&name, op, Span::ZERO);
+            self.report(scene, engine, &name, op, Span::ZERO);
         }
     }
 
     /// A device breaks, works again, goes, or comes back.
-    pub(crate) fn device_changes(&mut self) {
-        let plugin = PLUGINS[self.choices.below(PLUGINS.len(), Point::Plugin, "devices")].0;
-        let which = format!("d{}", self.choices.below(3, Point::Device, "devices"));
-        let gone = self.choices.either(Point::Gone, "devices");
-        let Some(devices) = self.machine.devices.get_mut(plugin) else {
+    pub(crate) fn device_changes(&mut self, scene: &mut Scene, engine: &mut Engine) {
+        let plugin = PLUGINS[scene.choices.below(PLUGINS.len(), Point::Plugin, "devices")].0;
+        let which = format!("d{}", scene.choices.below(3, Point::Device, "devices"));
+        let gone = scene.choices.either(Point::Gone, "devices");
+        let Some(devices) = self.devices.get_mut(plugin) else {
             return;
         };
         match devices.remove(&which) {
@@ -431,17 +429,17 @@ impl World {
             Some(healthy) => drop(devices.insert(which, !healthy)),
             None => drop(devices.insert(which, true)),
         }
-        self.report_again(plugin);
+        self.report_again(scene, engine, plugin);
     }
 
     /// A stream ends, though somebody listens; and may say what was never true afterwards.
-    pub(crate) fn a_stream_ends(&mut self) {
-        let Some((name, op)) = self.any_report_stream() else {
+    pub(crate) fn a_stream_ends(&mut self, scene: &mut Scene) {
+        let Some((name, op)) = self.any_report_stream(scene) else {
             return;
         };
-        self.machine.streams.remove(&name);
+        self.streams.remove(&name);
         let why = "the plugin is gone".to_owned();
-        let late = self.fires(Fault::LateNews, &name);
+        let late = scene.fires(Fault::LateNews, &name);
         let (ended, lie) = if is_driver(&name) {
             let lie = DriverReport::Failed("nobody listens".to_owned());
             (
@@ -450,23 +448,23 @@ impl World {
             )
         } else {
             (
-                self.plugin_reports(&name, op, DeviceReport::Ended(why)),
-                self.plugin_reports(&name, op, DeviceReport::Devices(Vec::new())),
+                plugin_reports(&name, op, DeviceReport::Ended(why)),
+                plugin_reports(&name, op, DeviceReport::Devices(Vec::new())),
             )
         };
-        self.send_report(&name, op, self.at, ended);
+        send_report(scene, &name, op, scene.at, ended);
         if late {
-            self.send_report(&name, op, self.at + Span::secs(1), lie);
+            send_report(scene, &name, op, scene.at + Span::secs(1), lie);
         }
     }
 
     /// Somebody says what cannot be.
-    pub(crate) fn malformed_report(&mut self) {
-        let Some((name, op)) = self.any_report_stream() else {
+    pub(crate) fn malformed_report(&mut self, scene: &mut Scene, engine: &mut Engine) {
+        let Some((name, op)) = self.any_report_stream(scene) else {
             return;
         };
         let input = if is_driver(&name) {
-            let mut fingerprint = self.fingerprint_of(&name);
+            let mut fingerprint = self.fingerprint_of(engine, &name);
             let odd = ReportedAttribute {
                 int: Some(1),
                 ..ReportedAttribute::default()
@@ -474,42 +472,52 @@ impl World {
             fingerprint.attributes.insert("kernel.name".to_owned(), odd);
             driver_reports(&name, op, DriverReport::Fingerprint(fingerprint))
         } else {
-            let mut groups = self.machine.groups(&name);
+            let mut groups = self.groups(&name);
             let other = PLUGINS.iter().find(|(other, ..)| *other != &*name);
-            match self.choices.below(3, Point::Odd, &name) {
+            match scene.choices.below(3, Point::Odd, &name) {
                 0 => groups.extend(groups.clone()),
                 1 => groups.push(ReportedGroup::default()),
-                _ => groups.extend(
-                    other
-                        .into_iter()
-                        .flat_map(|(other, ..)| self.machine.groups(other)),
-                ),
+                _ => groups.extend(other.into_iter().flat_map(|(other, ..)| self.groups(other))),
             }
-            self.plugin_reports(&name, op, DeviceReport::Devices(groups))
+            plugin_reports(&name, op, DeviceReport::Devices(groups))
         };
-        self.send_report(&name, op, self.at, input);
+        send_report(scene, &name, op, scene.at, input);
     }
 
-    fn any_report_stream(&mut self) -> Option<(Arc<str>, Op)> {
-        let report_streams = self.machine.report_streams();
-        let which = self
+    fn any_report_stream(&self, scene: &mut Scene) -> Option<(Arc<str>, Op)> {
+        let report_streams = self.report_streams();
+        let which = scene
             .choices
             .below(report_streams.len().max(1), Point::Speaker, "machine");
         report_streams.get(which).cloned()
     }
 
     /// Everything works again, and whoever is listened to says so.
-    pub(crate) fn machine_is_whole(&mut self) {
-        (self.later).retain(|_, due| !matches!(due.what, Later::Driver { .. }));
-        let streams = core::mem::take(&mut self.machine.streams);
-        let generation = self.machine.generation + 1;
-        self.machine = Machine {
+    pub(crate) fn is_whole(&mut self, scene: &mut Scene, engine: &mut Engine) {
+        (scene.later).retain(|_, due| !matches!(due.what, Later::Driver { .. }));
+        let streams = core::mem::take(&mut self.streams);
+        let resets = core::mem::take(&mut self.resets);
+        let generation = self.generation + 1;
+        *self = Machine {
             streams,
+            resets,
             generation,
             ..Machine::default()
         };
-        for (name, op) in self.machine.report_streams() {
-            self.report(&name, op, Span::ZERO);
+        for (name, op) in self.report_streams() {
+            self.report(scene, engine, &name, op, Span::ZERO);
         }
     }
+}
+
+fn plugin_reports(name: &str, op: Op, report: DeviceReport) -> NodeInput {
+    NodeInput::Devices {
+        op,
+        plugin: name.to_owned(),
+        report,
+    }
+}
+
+fn send_report(scene: &mut Scene, name: &Arc<str>, op: Op, at: Instant, input: NodeInput) {
+    scene.deliver(Source::Stream(op), at, name, Input::Node(input));
 }

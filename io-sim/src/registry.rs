@@ -11,10 +11,10 @@ use drover_core::input::{ImageDigests, NodeInput};
 use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_core::store::periodic::second_of;
-use drover_core::time::Span;
+use drover_core::time::{Span, Timestamp};
 
 use crate::faults::Fault;
-use crate::world::World;
+use crate::scene::Scene;
 
 /// What it knows.
 #[derive(Clone, Debug, Default)]
@@ -61,28 +61,28 @@ impl Registry {
     }
 }
 
-impl World {
+impl Registry {
     /// Somebody moves the tag of an image to new content, which works or does not. Its digest.
-    pub fn push_image(&mut self, image: &str, works: bool) -> String {
-        self.registry.contents += 1;
-        let digest = format!("sha256:{:064x}", self.registry.contents);
+    pub fn push(&mut self, now: Timestamp, image: &str, works: bool) -> String {
+        self.contents += 1;
+        let digest = format!("sha256:{:064x}", self.contents);
         if !works {
-            self.registry.broken.insert(digest.clone());
+            self.broken.insert(digest.clone());
         }
-        self.point_tag(image, &digest);
+        self.point_tag(now, image, &digest);
         digest
     }
 
     /// Somebody moves the tag of an image to content that is there.
-    pub fn point_tag(&mut self, image: &str, digest: &str) {
-        let moved = second_of(self.now().wall);
-        let tag = self.registry.tags.entry(image.to_owned()).or_default();
+    pub fn point_tag(&mut self, now: Timestamp, image: &str, digest: &str) {
+        let moved = second_of(now);
+        let tag = self.tags.entry(image.to_owned()).or_default();
         digest.clone_into(&mut tag.digest);
         (tag.moves, tag.moved) = (tag.moves + 1, moved);
     }
 
     /// A task starts whose configuration is this: of its image it gets what the tag means now, or what is named.
-    pub(crate) fn fetch_image(
+    pub(crate) fn fetch(
         &mut self,
         launch: LaunchId,
         config: &BTreeMap<String, Value>,
@@ -91,33 +91,39 @@ impl World {
         let image = config.get("image").and_then(Value::as_str);
         let Some(image) = image else { return mock };
         let named = image.split_once('@').map(|(_, digest)| digest);
-        let digest = named.or_else(|| self.registry.digest(image));
+        let digest = named.or_else(|| self.digest(image));
         let Some(digest) = digest.map(str::to_owned) else {
             return mock;
         };
-        if self.registry.broken.contains(&digest) {
+        if self.broken.contains(&digest) {
             (mock.command.run_for, mock.command.exit_code) = (Span::ZERO, 1);
         }
-        self.registry.runs.insert(launch, digest);
+        self.runs.insert(launch, digest);
         mock
     }
 
     /// Somebody asks what a tag means.
-    pub(crate) fn look_up_image(&mut self, op: Op, query: &ImageQuery) {
+    pub(crate) fn look_up(
+        &self,
+        scene: &mut Scene,
+        living: &BTreeSet<LaunchId>,
+        op: Op,
+        query: &ImageQuery,
+    ) {
         let image: Arc<str> = query.image.as_str().into();
-        if self.fires(Fault::HangProbe, &image) {
+        if scene.fires(Fault::HangProbe, &image) {
             return;
         }
-        let tag = self.registry.digest(&image).map(str::to_owned);
-        let tag = tag.filter(|_| !self.fires(Fault::FailProbe, &image));
-        let alive = query.launches.iter().filter(|it| self.living.contains(it));
-        let used = alive.filter_map(|launch| self.registry.runs.get(launch));
+        let tag = self.digest(&image).map(str::to_owned);
+        let tag = tag.filter(|_| !scene.fires(Fault::FailProbe, &image));
+        let alive = query.launches.iter().filter(|it| living.contains(it));
+        let used = alive.filter_map(|launch| self.runs.get(launch));
         let used = used.cloned().collect();
         let result = match tag {
             Some(tag) => Ok(ImageDigests { tag, used }),
             None => Err(Failure::recoverable("the registry is broken")),
         };
         let input = Input::Node(NodeInput::Image { op, result });
-        self.answer(self.life, op, &image, IMAGE_TIMEOUT, input);
+        scene.answer(scene.life, op, &image, IMAGE_TIMEOUT, input);
     }
 }

@@ -9,10 +9,12 @@ use drover_core::model::job::Job;
 use drover_core::model::remote::{Remote, RemotePrevious, Takeover};
 use drover_core::op::Failure;
 
+use crate::dirs::Dirs;
 use crate::faults::Fault;
 use crate::point::Point;
+use crate::scene::Scene;
 use crate::servers::Alloc;
-use crate::world::World;
+use crate::servers::link::Link;
 
 /// The first of their ids: nothing of this node has one like it.
 const FIRST: u128 = 0xe000_0000_0000_4000_8000_0000_0000_0000;
@@ -89,21 +91,22 @@ fn is_over(status: ClientStatus) -> bool {
     }
 }
 
-impl World {
+impl Remotes {
     /// What another node says of an allocation.
-    pub(crate) fn remote_answered(
+    pub(crate) fn answer(
         &mut self,
+        scene: &mut Scene,
         of: AllocId,
         entity: &str,
         index: u64,
     ) -> Result<Option<Remote>, Failure> {
-        if self.fires(Fault::SilentNode, entity) {
+        if scene.fires(Fault::SilentNode, entity) {
             return Err(Failure::recoverable("no route to host"));
         }
-        let forgets = self.fires(Fault::ForgetfulNode, entity);
-        let old = self.fires(Fault::OldNews, entity);
-        let ends = self.converging || self.choices.below(3, Point::RemoteEnds, entity) == 0;
-        let remote = self.remotes.allocs.entry(of).or_default();
+        let forgets = scene.fires(Fault::ForgetfulNode, entity);
+        let old = scene.fires(Fault::OldNews, entity);
+        let ends = scene.converging || scene.choices.below(3, Point::RemoteEnds, entity) == 0;
+        let remote = self.allocs.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
             return Ok(Some(Remote::Unknown));
@@ -122,15 +125,21 @@ impl World {
     }
 
     /// What servers say of an allocation that they placed on another node.
-    pub(crate) fn servers_say_of(&mut self, of: AllocId, entity: &str) -> Result<Remote, Failure> {
-        let is_silent = self.fires(Fault::SilentNode, entity) || self.is_cut_off();
-        let Some(servers) = self.servers.as_ref().filter(|_| !is_silent) else {
+    pub(crate) fn servers_say_of(
+        &mut self,
+        scene: &mut Scene,
+        link: &Link,
+        of: AllocId,
+        entity: &str,
+    ) -> Result<Remote, Failure> {
+        let is_silent = scene.fires(Fault::SilentNode, entity) || link.is_cut_off(scene);
+        let Some(servers) = link.servers.as_ref().filter(|_| !is_silent) else {
             return Err(Failure::recoverable("no server answers"));
         };
         Ok(match servers.alloc(of).and_then(Alloc::now) {
             None => Remote::Unknown,
             Some(placed) if is_over(placed.client_status) => {
-                self.remotes.said_over.insert(of);
+                self.said_over.insert(of);
                 Remote::Ended
             }
             Some(_) => Remote::Runs {
@@ -141,20 +150,22 @@ impl World {
 
     /// What another node of the cluster gives of a disk.
     pub(crate) fn node_gives(
-        &mut self,
+        scene: &mut Scene,
+        link: &Link,
+        dirs: &mut Dirs,
         previous: &RemotePrevious,
         to: AllocId,
         entity: &str,
     ) -> Result<HookOutput, Failure> {
-        if self.fires(Fault::BrokenDisk, entity) || self.is_cut_off() {
+        if scene.fires(Fault::BrokenDisk, entity) || link.is_cut_off(scene) {
             return Err(Failure::recoverable("the connection broke"));
         }
         let has_token = !previous.token.expose().is_empty();
-        let servers = self.servers.as_ref().filter(|_| has_token);
+        let servers = link.servers.as_ref().filter(|_| has_token);
         // Nobody asks another node for what was on this one.
         let servers = servers.filter(|servers| {
             let alloc = servers.alloc(previous.alloc);
-            alloc.is_none_or(|it| it.node != self.node_id)
+            alloc.is_none_or(|it| it.node != link.node_id)
         });
         let lies_with = servers.and_then(|servers| servers.disk_lies_with(previous.alloc));
         let given = servers.and_then(|servers| servers.disk_of(previous.alloc));
@@ -166,40 +177,42 @@ impl World {
             });
         };
         let given = given.clone();
-        if !self.dirs.allocs.contains(&to) {
+        if !dirs.allocs.contains(&to) {
             return Err(Failure::fatal("the allocation has no directory"));
         }
         // What is there already stays.
-        self.dirs.disks.entry(to).or_insert(given);
+        dirs.disks.entry(to).or_insert(given);
         Ok(HookOutput::default())
     }
 
     /// What another node gives of a disk.
-    pub(crate) fn remote_gives(
+    pub(crate) fn give(
         &mut self,
+        scene: &mut Scene,
+        dirs: &mut Dirs,
         of: AllocId,
         to: AllocId,
         entity: &str,
     ) -> Result<Option<Remote>, Failure> {
-        if self.fires(Fault::BrokenDisk, entity) {
+        if scene.fires(Fault::BrokenDisk, entity) {
             return Err(Failure::recoverable("the connection broke"));
         }
-        let forgets = self.fires(Fault::ForgetfulNode, entity);
-        let remote = self.remotes.allocs.entry(of).or_default();
+        let forgets = scene.fires(Fault::ForgetfulNode, entity);
+        let remote = self.allocs.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
             return Ok(Some(Remote::Unknown));
         }
-        if !self.dirs.allocs.contains(&to) {
+        if !dirs.allocs.contains(&to) {
             return Err(Failure::fatal("the allocation has no directory"));
         }
         remote.given = true;
         // What is there already stays.
-        let disks = &mut self.dirs.disks;
+        let disks = &mut dirs.disks;
         let disk = disks.entry(to).or_insert_with(|| [of].into());
         if !disk.contains(&of) {
             let detail = format!("{of} is for {to}, which has {disk:?}");
-            self.violated("fetched_disk_is_not_hidden_by_local_disk", detail);
+            scene.violated("fetched_disk_is_not_hidden_by_local_disk", detail);
         }
         Ok(None)
     }

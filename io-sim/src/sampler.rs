@@ -1,7 +1,7 @@
 //! Who looks at statistics: reads the world's counters, as far as they can be read, and has the core make of
 //! them what people see. It dies with the agent, of which it is a part that decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::device::reported_stats::{ReportedInstance, ReportedStats, ReportedValue};
@@ -19,9 +19,9 @@ use drover_core::time::{Span, Timestamp};
 
 use crate::counters::{self, CountedBy};
 use crate::faults::Fault;
-use crate::machine::plugins;
+use crate::machine::{Machine, plugins};
 use crate::point::Point;
-use crate::world::World;
+use crate::scene::Scene;
 
 /// MHz of a core.
 pub(crate) const MHZ: f64 = 2000.0;
@@ -95,59 +95,66 @@ impl Sampler {
     }
 }
 
-impl World {
-    /// What people see of statistics.
-    pub fn board(&self) -> &Board {
-        &self.sampler.board
-    }
-
+impl Sampler {
     /// Whether enough time passed since somebody looked: counters are too coarse for less.
-    pub(crate) fn may_sample(&self) -> bool {
-        let last = self.sampler.sampling.at;
-        last == Span::ZERO || self.elapsed.0 - last.0 >= Span::millis(1).0
+    pub(crate) fn may_sample(&self, elapsed: Span) -> bool {
+        let last = self.sampling.at;
+        last == Span::ZERO || elapsed.0 - last.0 >= Span::millis(1).0
     }
 
     /// Somebody looks at what these tasks use, and at the machine.
-    pub(crate) fn sample_statistics(&mut self, running: Vec<Running>) {
-        let wall = self.now().wall;
-        let at = self.elapsed;
+    pub(crate) fn sample(
+        &mut self,
+        scene: &mut Scene,
+        machine: &mut Machine,
+        living: &BTreeSet<LaunchId>,
+        running: Vec<Running>,
+    ) {
+        let wall = scene.now().wall;
+        let at = scene.elapsed;
         let sampling = Sampling {
             at,
             ..Sampling::default()
         };
-        let before = core::mem::replace(&mut self.sampler.sampling, sampling);
-        if let Some((task, launch, answer)) = self.sampler.late.take() {
-            (self.sampler).take(task, launch, Found::Reported(answer), wall);
+        let before = core::mem::replace(&mut self.sampling, sampling);
+        if let Some((task, launch, answer)) = self.late.take() {
+            self.take(task, launch, Found::Reported(answer), wall);
         }
         for one in running {
-            let found = self.read_launch(&one);
-            self.sampler.take(one.task, one.launch, found, wall);
+            let found = self.read_launch(scene, machine, living, &one);
+            self.take(one.task, one.launch, found, wall);
         }
         for plugin in plugins() {
-            self.read_devices(plugin);
+            self.read_devices(scene, machine, plugin);
         }
-        let cores = self.read_cores();
-        self.sampler.take_cores(cores, &before.cores);
+        let cores = read_cores(scene, &mut machine.resets);
+        self.take_cores(cores, &before.cores);
     }
 
-    fn read_launch(&mut self, one: &Running) -> Found {
-        let lives = self.living.contains(&one.launch);
-        let name = self.names.known_launch(one.launch);
-        let at = self.elapsed;
+    fn read_launch(
+        &mut self,
+        scene: &mut Scene,
+        machine: &mut Machine,
+        living: &BTreeSet<LaunchId>,
+        one: &Running,
+    ) -> Found {
+        let lives = living.contains(&one.launch);
+        let name = scene.names.known_launch(one.launch);
+        let at = scene.elapsed;
         match counters::counted_by(&name) {
             _ if !lives => Found::Nothing,
-            CountedBy::Driver => self.ask_driver(one, &name),
-            CountedBy::Group | CountedBy::Processes if self.fires(Fault::LoseCounters, &name) => {
+            CountedBy::Driver => self.ask_driver(scene, one, &name),
+            CountedBy::Group | CountedBy::Processes if scene.fires(Fault::LoseCounters, &name) => {
                 Found::Nothing
             }
             CountedBy::Group => {
-                if self.fires(Fault::ResetCounters, &name) {
-                    self.resets.insert(Arc::clone(&name), at);
+                if scene.fires(Fault::ResetCounters, &name) {
+                    machine.resets.insert(Arc::clone(&name), at);
                 }
-                let since = self.resets.get(&name).copied();
+                let since = machine.resets.get(&name).copied();
                 let mut group = counters::of_group(&name, at, since.unwrap_or_default());
-                if self.fires(Fault::LoseCounters, &name) {
-                    match self.choices.either(Point::LostCounters, &name) {
+                if scene.fires(Fault::LoseCounters, &name) {
+                    match scene.choices.either(Point::LostCounters, &name) {
                         false => group.memory = Default::default(),
                         true => group.spent = Default::default(),
                     }
@@ -164,96 +171,96 @@ impl World {
         }
     }
 
-    fn ask_driver(&mut self, one: &Running, name: &Arc<str>) -> Found {
-        if self.fires(Fault::LoseCounters, name) {
+    fn ask_driver(&mut self, scene: &mut Scene, one: &Running, name: &Arc<str>) -> Found {
+        if scene.fires(Fault::LoseCounters, name) {
             return Found::Unmeasured;
         }
-        let mut answer = counters::report(name, self.elapsed, self.now().wall);
-        if self.fires(Fault::OddStatistics, name)
+        let mut answer = counters::report(name, scene.elapsed, scene.now().wall);
+        if scene.fires(Fault::OddStatistics, name)
             && let Some(cpu) = &mut answer.total.cpu
         {
             let odd = [f64::NAN, -1.0];
-            let odd = self.choices.one_of(&odd, Point::OddStatistics, name);
+            let odd = scene.choices.one_of(&odd, Point::OddStatistics, name);
             cpu.percent = odd.map(Float::new);
         }
-        if self.fires(Fault::LateStatistics, name) {
-            self.sampler.late = Some((one.task.clone(), one.launch, answer));
+        if scene.fires(Fault::LateStatistics, name) {
+            self.late = Some((one.task.clone(), one.launch, answer));
             return Found::Nothing;
         }
         Found::Reported(answer)
     }
 
-    fn read_devices(&mut self, plugin: &'static str) {
-        if self.fires(Fault::LoseCounters, plugin) {
-            return self.sampler.board.devices.lose(plugin);
+    fn read_devices(&mut self, scene: &mut Scene, machine: &Machine, plugin: &'static str) {
+        if scene.fires(Fault::LoseCounters, plugin) {
+            return self.board.devices.lose(plugin);
         }
-        let mut answer = self.device_statistics(plugin);
-        let odd = self.fires(Fault::OddStatistics, plugin);
+        let mut answer = device_statistics(machine, scene.elapsed, plugin);
+        let odd = scene.fires(Fault::OddStatistics, plugin);
         if odd {
             answer.extend(answer.clone());
         }
         // Whether it is believed is for the checks to see.
-        let _ = self.sampler.board.devices.report(plugin, answer);
+        let _ = self.board.devices.report(plugin, answer);
         if odd {
             return;
         }
-        for group in self.machine.groups(plugin) {
+        for group in machine.groups(plugin) {
             let ids = group.devices.into_iter().map(|device| device.id);
-            let measured = ids.map(|id| (id.clone(), counters::of_device(&id, self.elapsed)));
+            let measured = ids.map(|id| (id.clone(), counters::of_device(&id, scene.elapsed)));
             let measured = measured.collect();
             let group = GroupId {
                 vendor: group.vendor,
                 kind: group.kind,
                 name: group.name,
             };
-            self.sampler
-                .sampling
-                .devices
-                .insert((plugin, group), measured);
+            self.sampling.devices.insert((plugin, group), measured);
         }
     }
+}
 
-    /// What a plugin measures of its devices.
-    fn device_statistics(&self, plugin: &str) -> Vec<ReportedStats> {
-        let groups = self.machine.groups(plugin).into_iter();
-        let instance = |id: String| {
-            let value = ReportedValue {
-                int_numerator: Some(counters::of_device(&id, self.elapsed)),
-                ..ReportedValue::default()
-            };
-            let instance = ReportedInstance {
-                summary: Some(value),
-                ..ReportedInstance::default()
-            };
-            (id, instance)
+/// What a plugin measures of its devices.
+fn device_statistics(machine: &Machine, elapsed: Span, plugin: &str) -> Vec<ReportedStats> {
+    let groups = machine.groups(plugin).into_iter();
+    let instance = |id: String| {
+        let value = ReportedValue {
+            int_numerator: Some(counters::of_device(&id, elapsed)),
+            ..ReportedValue::default()
         };
-        let measured = groups.map(|group| ReportedStats {
-            vendor: group.vendor,
-            kind: group.kind,
-            name: group.name,
-            instances: group
-                .devices
-                .into_iter()
-                .map(|it| instance(it.id))
-                .collect(),
-        });
-        measured.collect()
-    }
+        let instance = ReportedInstance {
+            summary: Some(value),
+            ..ReportedInstance::default()
+        };
+        (id, instance)
+    };
+    let measured = groups.map(|group| ReportedStats {
+        vendor: group.vendor,
+        kind: group.kind,
+        name: group.name,
+        instances: group
+            .devices
+            .into_iter()
+            .map(|it| instance(it.id))
+            .collect(),
+    });
+    measured.collect()
+}
 
-    fn read_cores(&mut self) -> Vec<(String, CoreTimes)> {
-        let mut read = Vec::new();
-        for number in 0..counters::CORES {
-            let name: Arc<str> = format!("cpu{number}").into();
-            if self.fires(Fault::LoseCounters, &name) {
-                continue;
-            }
-            if self.fires(Fault::ResetCounters, &name) {
-                self.resets.insert(Arc::clone(&name), self.elapsed);
-            }
-            let since = self.resets.get(&name).copied().unwrap_or_default();
-            let times = counters::of_core(number, self.elapsed, since);
-            read.push((name.to_string(), times));
+fn read_cores(
+    scene: &mut Scene,
+    resets: &mut BTreeMap<Arc<str>, Span>,
+) -> Vec<(String, CoreTimes)> {
+    let mut read = Vec::new();
+    for number in 0..counters::CORES {
+        let name: Arc<str> = format!("cpu{number}").into();
+        if scene.fires(Fault::LoseCounters, &name) {
+            continue;
         }
-        read
+        if scene.fires(Fault::ResetCounters, &name) {
+            resets.insert(Arc::clone(&name), scene.elapsed);
+        }
+        let since = resets.get(&name).copied().unwrap_or_default();
+        let times = counters::of_core(number, scene.elapsed, since);
+        read.push((name.to_string(), times));
     }
+    read
 }

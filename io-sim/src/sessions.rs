@@ -1,5 +1,6 @@
 //! Exec sessions: programs beside a task, which end with their launch and with the agent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::agent::Input;
@@ -14,8 +15,9 @@ use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::later::Later;
 use crate::point::Point;
+use crate::process::Processes;
+use crate::scene::Scene;
 use crate::trace::Column;
-use crate::world::World;
 
 /// A session whose program runs.
 #[derive(Clone, Debug, Serialize)]
@@ -27,78 +29,94 @@ pub(crate) struct Session {
     op: Op,
 }
 
-impl World {
-    pub(crate) fn open_session(&mut self, key: &TaskKey, asked: &OpenSession) {
+/// The programs beside tasks that somebody is connected to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sessions {
+    pub(crate) open: BTreeMap<SessionId, Session>,
+}
+
+impl Sessions {
+    pub(crate) fn begin(
+        scene: &mut Scene,
+        processes: &Processes,
+        key: &TaskKey,
+        asked: &OpenSession,
+    ) {
         let OpenSession {
             op,
             launch,
             session,
             ..
         } = *asked;
-        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("exec {launch}"));
+        let Some(process) = processes.own(scene, key, launch, "exec") else {
+            return;
         };
         let name = Arc::clone(&process.name);
-        if !self.fires(Fault::HangSession, &name) {
-            let delay = self.latency(&name, self.timeouts.session);
+        if !scene.fires(Fault::HangSession, &name) {
+            let delay = scene.latency(&name, scene.timeouts.session);
             let later = Later::OpenSession {
                 op,
                 launch,
                 session,
             };
-            self.after(delay, &name, later);
+            scene.after(delay, &name, later);
         }
     }
 
-    pub(crate) fn session_opens(&mut self, life: u64, op: Op, launch: LaunchId, id: SessionId) {
+    pub(crate) fn opens(
+        &mut self,
+        scene: &mut Scene,
+        processes: &Processes,
+        life: u64,
+        (op, launch, id): (Op, LaunchId, SessionId),
+    ) {
         // One that belongs to a dead agent ends before it begins.
-        let Some(process) = self.processes.get(&launch).filter(|_| life == self.life) else {
+        let Some(process) = processes.get(launch).filter(|_| life == scene.life) else {
             return;
         };
         let (key, name) = (process.key.clone(), Arc::clone(&process.name));
         let result = if !process.alive {
             Err(Failure::fatal("the task does not run"))
-        } else if self.fires(Fault::FailSession, &name) {
+        } else if scene.fires(Fault::FailSession, &name) {
             Err(Failure::fatal("there is no such program"))
         } else {
             Ok(())
         };
         if result.is_ok() {
-            self.note(|| (Column::named(&name), "has a session".to_owned()));
+            scene.note(|| (Column::named(&name), "has a session".to_owned()));
             let session = Session {
                 key: key.clone(),
                 launch,
                 op,
             };
-            self.sessions.insert(id, session);
+            self.open.insert(id, session);
             let grid = [0, 0, 1, 60, 4000].map(Span::secs);
-            let span = self.choices.one_of(&grid, Point::SessionLasts, &name);
+            let span = scene.choices.one_of(&grid, Point::SessionLasts, &name);
             let later = Later::EndSession { session: id };
-            self.after(span.unwrap_or(Span::ZERO), &name, later);
+            scene.after(span.unwrap_or(Span::ZERO), &name, later);
         }
         let input = DriverInput::SessionOpened { op, launch, result };
-        let timeout = self.timeouts.session;
-        self.answer(life, op, &name, timeout, Input::Driver(key, input));
+        let timeout = scene.timeouts.session;
+        scene.answer(life, op, &name, timeout, Input::Driver(key, input));
     }
 
     /// The program of a session ends, or nobody is connected to it any more.
-    pub(crate) fn session_ends(&mut self, id: SessionId) {
-        let Some(Session { key, launch, op }) = self.sessions.remove(&id) else {
+    pub(crate) fn ends(&mut self, scene: &mut Scene, id: SessionId) {
+        let Some(Session { key, launch, op }) = self.open.remove(&id) else {
             return;
         };
-        let name = self.names.known_launch(launch);
-        let at = self.at + self.latency(&name, Span::secs(5));
+        let name = scene.names.known_launch(launch);
+        let at = scene.at + scene.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::SessionEnded { op, launch });
-        self.deliver(Source::Session(op), at, &name, input);
+        scene.deliver(Source::Session(op), at, &name, input);
     }
 
     /// The sessions of a launch end with what is left of it.
-    pub(crate) fn sessions_end_with(&mut self, launch: LaunchId) {
-        let all = self.sessions.iter();
+    pub(crate) fn end_with(&mut self, scene: &mut Scene, launch: LaunchId) {
+        let all = self.open.iter();
         let own = all.filter(|(_, session)| session.launch == launch);
         for id in own.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.session_ends(id);
+            self.ends(scene, id);
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
 use crate::hash::StateHasher;
 use crate::machine::listening;
+use crate::scene::Scene;
 use crate::search::{Scheduler, Search};
 use crate::servers::Servers;
 use crate::sim::replay::Tape;
@@ -136,8 +137,8 @@ impl Sim {
     pub fn with_resources(seed: u64, config: Config, has: Option<Amounts>) -> Sim {
         let mut world = World::new(seed, config.timeouts);
         world.machine.has = has;
-        world.node_id = config.node.id;
-        world.servers = config.cluster.as_ref().map(|_| Servers::new(seed));
+        world.link.node_id = config.node.id;
+        world.link.servers = config.cluster.as_ref().map(|_| Servers::new(seed));
         let checker = Checker::new(&config);
         let mut sim = Sim {
             world,
@@ -186,7 +187,7 @@ impl Sim {
 
     /// From now on, the next one is picked by this.
     pub fn search(&mut self, search: Search) {
-        self.world.scheduler = Scheduler::new(search, &mut self.world.choices);
+        self.world.scene.scheduler = Scheduler::new(search, &mut self.world.scene.choices);
     }
 
     /// The agent, while it lives, to ask it things.
@@ -206,17 +207,18 @@ impl Sim {
         }
         self.call = None;
         self.world
+            .scene
             .note(|| (Column::Agent, "the agent is dead".to_owned()));
         self.world.agent_died();
         self.checker.agent_died();
         // Whoever asked for a lasting change and got no answer asks again, in the same order.
         let lost: Vec<Request> = (self.requests.iter())
             .filter(|(request, _)| self.checker.reply(**request).is_none())
-            .filter(|(_, (life, _))| *life < self.world.life)
+            .filter(|(_, (life, _))| *life < self.world.scene.life)
             .map(|(_, (_, asked))| asked.clone())
             .filter(|asked| !matches!(asked.get().subject(), Subject::Alloc(_)))
             .collect();
-        self.world.inbox.clear();
+        self.world.scene.inbox.clear();
         self.requests
             .retain(|request, _| self.checker.reply(*request).is_some());
         for asked in lost {
@@ -228,10 +230,11 @@ impl Sim {
     pub fn reboot(&mut self) {
         self.crash();
         self.world
+            .scene
             .note(|| (Column::Agent, "the machine starts again".to_owned()));
         self.world.rebooted();
-        self.world.inbox.clock_set_back(self.world.at);
-        self.restart_at = self.restart_at.map(|_| self.world.at);
+        self.world.scene.inbox.clock_set_back(self.world.scene.at);
+        self.restart_at = self.restart_at.map(|_| self.world.scene.at);
         self.steps_at_instant = (Instant(0), 0);
     }
 
@@ -243,13 +246,14 @@ impl Sim {
         self.crash();
         self.restart_at = None;
         self.stopped = false;
-        self.world.clock_was_set = false;
+        self.world.scene.clock_was_set = false;
         let mut hash = StateHasher::default();
         hash.write_u64(self.seed);
-        hash.write_u64(self.world.life);
+        hash.write_u64(self.world.scene.life);
         self.config.seed = hash.finish();
         let (saved, now) = (self.world.read_disk(), self.world.now());
         self.world
+            .scene
             .note(|| (Column::Agent, "a new agent starts".to_owned()));
         if !self.quiet {
             self.tape = Tape::new(self.config.clone(), saved.clone(), now);
@@ -280,9 +284,9 @@ impl Sim {
                 return Ok(Stepped::Done);
             }
             match self.next_at().filter(|at| *at <= until) {
-                Some(at) => self.world.advance(at),
+                Some(at) => self.world.scene.advance(at),
                 None => {
-                    self.world.advance(until);
+                    self.world.scene.advance(until);
                     return Ok(Stepped::Idle);
                 }
             }
@@ -293,7 +297,7 @@ impl Sim {
     pub(crate) fn quiet(&mut self) {
         self.quiet = true;
         self.tape = Tape::default();
-        self.world.trace = Trace::default();
+        self.world.scene.trace = Trace::default();
     }
 
     /// Takes this turn.
@@ -313,7 +317,7 @@ impl Sim {
             }
             Turn::Restart => self.restart(),
             Turn::Timer => self.deliver(None),
-            Turn::Input(source) => match self.world.inbox.pop(source) {
+            Turn::Input(source) => match self.world.scene.inbox.pop(source) {
                 Some(input) => self.deliver(Some(input)),
                 None => Ok(()),
             },
@@ -323,8 +327,12 @@ impl Sim {
     /// The number of steps at one instant is bounded.
     fn limit_steps_at_one_instant(&mut self) -> Verdict {
         let (at, count) = self.steps_at_instant;
-        let count = if at == self.world.at { count + 1 } else { 0 };
-        self.steps_at_instant = (self.world.at, count);
+        let count = if at == self.world.scene.at {
+            count + 1
+        } else {
+            0
+        };
+        self.steps_at_instant = (self.world.scene.at, count);
         ensure(count < STEPS_AT_ONE_INSTANT, "no_livelock", || {
             format!("{count} steps")
         })
@@ -337,14 +345,14 @@ impl Sim {
         };
         self.steps += 1;
         self.call = None;
-        self.world.clock_was_set &= input.is_some();
+        self.world.scene.clock_was_set &= input.is_some();
         self.checker.input(&self.world, agent, input.as_ref());
-        let World {
+        let Scene {
             trace,
             names,
             elapsed,
             ..
-        } = &mut self.world;
+        } = &mut self.world.scene;
         trace.write(*elapsed, Way::In, || {
             brief::input(names, agent, input.as_ref())
         });
@@ -367,7 +375,7 @@ impl Sim {
         let verdict = self.drain(&mut agent);
         let verdict = verdict.and_then(|()| self.check(&agent));
         self.agent = Some(agent);
-        self.world.trace.end_step(self.world.at);
+        self.world.scene.trace.end_step(self.world.scene.at);
         verdict?;
         self.trouble();
         Ok(())
@@ -381,18 +389,18 @@ impl Sim {
             if self.died_in_step {
                 continue;
             }
-            if !first && self.world.fires(Fault::CrashInStep, "agent") {
+            if !first && self.world.scene.fires(Fault::CrashInStep, "agent") {
                 self.died_in_step = true;
                 continue;
             }
             first = false;
             self.checker.effect(&self.world, agent, &effect)?;
-            let World {
+            let Scene {
                 trace,
                 names,
                 elapsed,
                 ..
-            } = &mut self.world;
+            } = &mut self.world.scene;
             trace.record(hash);
             names.learn(agent, &effect);
             if trace.is_kept()
@@ -407,7 +415,7 @@ impl Sim {
     }
 
     fn broken(&mut self) -> Verdict {
-        self.world.broken.take().map_or(Ok(()), Err)
+        self.world.scene.broken.take().map_or(Ok(()), Err)
     }
 
     fn check(&mut self, agent: &Agent) -> Verdict {
@@ -423,7 +431,7 @@ impl Sim {
         if self.steps.is_multiple_of(SPURIOUS_EACH) {
             self.spurious_timeout_changes_nothing(agent)?;
         }
-        let samples = !self.quiet && self.world.may_sample();
+        let samples = !self.quiet && self.world.sampler.may_sample(self.world.elapsed());
         if samples && self.steps.is_multiple_of(SAMPLE_INTERVAL) {
             let allocs = agent.view().allocs();
             self.world

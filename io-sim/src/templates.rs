@@ -17,7 +17,7 @@ use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::later::{Due, Later};
 use crate::point::Point;
-use crate::world::World;
+use crate::scene::Scene;
 
 /// What is true of all templates.
 #[derive(Clone, Debug, Default)]
@@ -86,10 +86,11 @@ pub(crate) fn variable(at: usize) -> String {
     format!("TEMPLATE_{at}")
 }
 
-impl World {
+impl Templates {
     /// Renders a task's templates; the agent that asked hears of changes from now.
     pub(crate) fn render(
         &mut self,
+        scene: &Scene,
         life: u64,
         op: Op,
         key: &TaskKey,
@@ -101,107 +102,111 @@ impl World {
             env: template.env,
         };
         let all = || work.templates.iter().map(first).collect();
-        self.templates
-            .sources
-            .entry(key.clone())
-            .or_insert_with(all);
-        if life == self.life {
-            self.templates.watches.insert(key.clone(), op);
+        self.sources.entry(key.clone()).or_insert_with(all);
+        if life == scene.life {
+            self.watches.insert(key.clone(), op);
             let waits = work.templates.iter().map(|template| template.wait);
-            self.templates.waits.insert(key.clone(), waits.collect());
-            self.templates.trouble.remove(key);
+            self.waits.insert(key.clone(), waits.collect());
+            self.trouble.remove(key);
         }
-        self.templates.output(key)
+        self.output(key)
     }
 
     /// Something is not there yet: says so, and once more when it is there. Returns how long it takes until the
     /// templates are rendered.
     pub(crate) fn lacks_something(
-        &mut self,
+        scene: &mut Scene,
         op: Op,
         key: &TaskKey,
         entity: &Arc<str>,
     ) -> Option<Span> {
-        if !self.fires(Fault::MissingTemplate, entity) {
+        if !scene.fires(Fault::MissingTemplate, entity) {
             return None;
         }
         let missing = ["file local/a", "env B", "file local/c", "env D"];
-        let count = 1 + self.choices.below(missing.len(), Point::Missing, entity);
+        let count = 1 + scene.choices.below(missing.len(), Point::Missing, entity);
         let missing = missing.iter().take(count).map(|one| (*one).to_owned());
         let missing = missing.collect();
-        self.report_templates(op, key, entity, TemplateInput::Missing { op, missing });
+        report(
+            scene,
+            op,
+            key,
+            entity,
+            TemplateInput::Missing { op, missing },
+        );
         let grid = [Span::secs(1), Span::secs(300), Span::secs(3600)];
-        let there = self.choices.one_of(&grid, Point::MissingFor, entity)?;
+        let there = scene.choices.one_of(&grid, Point::MissingFor, entity)?;
         let later = Later::TemplateData {
             op,
             key: key.clone(),
             entity: Arc::clone(entity),
         };
-        self.after(there, entity, later);
-        let takes = self.latency(entity, self.timeouts.hook);
+        scene.after(there, entity, later);
+        let takes = scene.latency(entity, scene.timeouts.hook);
         Some(Span(there.0.saturating_add(takes.0)))
     }
 
     /// What was missing is there, for those that wait for it still.
-    pub(crate) fn lacks_nothing(&mut self, life: u64, op: Op, key: &TaskKey, entity: &Arc<str>) {
-        let is_it = |due: &Due| matches!(&due.what, Later::Hook(it) if it.op == op);
-        let waits = !self.cancelled.contains(&op) && self.later.values().any(is_it);
-        if waits && life == self.life {
-            let missing = Vec::new();
-            self.report_templates(op, key, entity, TemplateInput::Missing { op, missing });
-        }
-    }
-
-    fn report_templates(
-        &mut self,
+    pub(crate) fn lacks_nothing(
+        scene: &mut Scene,
+        life: u64,
         op: Op,
         key: &TaskKey,
         entity: &Arc<str>,
-        reported: TemplateInput,
     ) {
-        let input = Input::Template(key.clone(), reported);
-        self.deliver(Source::Stream(op), self.at, entity, input);
+        let is_it = |due: &Due| matches!(&due.what, Later::Hook(it) if it.op == op);
+        let waits = !scene.cancelled.contains(&op) && scene.later.values().any(is_it);
+        if waits && life == scene.life {
+            let missing = Vec::new();
+            report(
+                scene,
+                op,
+                key,
+                entity,
+                TemplateInput::Missing { op, missing },
+            );
+        }
     }
 
     /// Who is watched.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (&TaskKey, Op)> {
-        self.templates.watches.iter().map(|(key, op)| (key, *op))
+        self.watches.iter().map(|(key, op)| (key, *op))
     }
 
     /// Whether anything was ever rendered.
-    pub(crate) fn has_templates(&self) -> bool {
-        !self.templates.sources.is_empty()
+    pub(crate) fn were_rendered(&self) -> bool {
+        !self.sources.is_empty()
     }
 
     /// What a template of some task is made of changes; who watches is told.
-    pub(crate) fn a_template_changes(&mut self) {
-        let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
-        let which = self
+    pub(crate) fn some_change(&mut self, scene: &mut Scene) {
+        let keys: Vec<TaskKey> = self.sources.keys().cloned().collect();
+        let which = scene
             .choices
             .below(keys.len().max(1), Point::Whose, "templates");
         let Some(key) = keys.get(which) else { return };
-        self.change_template(key);
-        if let Some(op) = self.templates.watches.get(key).copied() {
-            self.notify_templates(key, op);
+        self.change(scene, key);
+        if let Some(op) = self.watches.get(key).copied() {
+            self.notify(scene, key, op);
         }
     }
 
     /// The same while no agent looks: the next one has to find out.
-    pub(crate) fn templates_change_unseen(&mut self) {
-        let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
+    pub(crate) fn change_unseen(&mut self, scene: &mut Scene) {
+        let keys: Vec<TaskKey> = self.sources.keys().cloned().collect();
         for key in keys {
-            let entity = self.names.task(&key);
-            if self.fires(Fault::ChangeTemplate, &entity) {
-                self.change_template(&key);
+            let entity = scene.names.task(&key);
+            if scene.fires(Fault::ChangeTemplate, &entity) {
+                self.change(scene, &key);
             }
         }
     }
 
-    fn change_template(&mut self, key: &TaskKey) {
-        let Some(templates) = self.templates.sources.get_mut(key) else {
+    fn change(&mut self, scene: &mut Scene, key: &TaskKey) {
+        let Some(templates) = self.sources.get_mut(key) else {
             return;
         };
-        let which = self
+        let which = scene
             .choices
             .below(templates.len().max(1), Point::Which, "templates");
         if let Some(template) = templates.get_mut(which).filter(|template| !template.once) {
@@ -209,13 +214,24 @@ impl World {
         }
     }
 
-    fn notify_templates(&mut self, key: &TaskKey, op: Op) {
-        let entity = self.names.task(key);
-        if self.fires(Fault::BreakTemplate, &entity) {
+    fn notify(&mut self, scene: &mut Scene, key: &TaskKey, op: Op) {
+        let entity = scene.names.task(key);
+        if scene.fires(Fault::BreakTemplate, &entity) {
             let why = "it cannot be read".to_owned();
-            self.report_templates(op, key, &entity, TemplateInput::Failed { op, why });
+            report(scene, op, key, &entity, TemplateInput::Failed { op, why });
         }
-        let output = self.templates.output(key);
-        self.report_templates(op, key, &entity, TemplateInput::Rendered { op, output });
+        let output = self.output(key);
+        report(
+            scene,
+            op,
+            key,
+            &entity,
+            TemplateInput::Rendered { op, output },
+        );
     }
+}
+
+fn report(scene: &mut Scene, op: Op, key: &TaskKey, entity: &Arc<str>, reported: TemplateInput) {
+    let input = Input::Template(key.clone(), reported);
+    scene.deliver(Source::Stream(op), scene.at, entity, input);
 }

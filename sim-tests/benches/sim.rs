@@ -17,7 +17,7 @@ const DAY: Span = Span::secs(24 * 3600);
 /// One allocation of two tasks lives, is stopped and comes to rest.
 fn small_world(seed: u64) -> Sim {
     let mut sim = Sim::new(seed);
-    sim.world.faults = Faults::swarm(seed);
+    sim.world.scene.faults = Faults::swarm(seed);
     let side = task("side").hook(Hook::Prestart, true);
     sim.register(&service("web", [task("main"), side]));
     let _ = sim.run(Span::secs(60));

@@ -24,7 +24,7 @@ use crate::node_acts::{acts_of_the_node, acts_of_the_scheduler};
 use crate::policies::{namespaces, vary_policies};
 use crate::random_jobs::random_job;
 use crate::theme::Theme;
-use crate::themes_of_operators::versions_in_turn;
+use crate::themes_of_operators::{drains_in_turn, versions_in_turn};
 use crate::volume_acts::volumes;
 
 /// The script of a seed.
@@ -71,9 +71,11 @@ pub fn script(seed: u64) -> Script {
             acts.push(theme.act(&mut dice, job));
         }
     }
-    if dice.below(10, "versions in turn", "") == 1 {
-        let at = dice.below(count, "whose versions in turn", "");
-        acts.extend(versions_in_turn(&mut dice, &mut jobs[at]));
+    let at = dice.below(count, "whose turn", "");
+    match dice.below(10, "in turn", "") {
+        1 => acts.extend(versions_in_turn(&mut dice, &mut jobs[at])),
+        2 => acts.extend(drains_in_turn(&mut dice, &mut jobs[at])),
+        _ => {}
     }
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
@@ -100,7 +102,7 @@ pub fn script(seed: u64) -> Script {
     a_day_later(&mut dice, count, &mut acts);
     reach_for_the_ending(&mut dice, &mut acts);
     launches_by_hand(&mut dice, &jobs, &mut acts);
-    let has = scarce(&mut dice, &mut jobs);
+    let has = scarce(&mut dice, theme, &mut jobs);
     if has.is_some() {
         for _ in 0..dice.below(3, "acts of the machine", "") {
             acts.push(resize(&mut dice));
@@ -181,9 +183,12 @@ fn settings(dice: &mut Dice, is_small: bool) -> Settings {
 }
 
 /// In some worlds the machine has little, and jobs ask for much of it.
-fn scarce(dice: &mut Dice, jobs: &mut [Job]) -> Option<Amounts> {
-    if dice.below(6, "scarce", "") != 1 {
+fn scarce(dice: &mut Dice, theme: Option<Theme>, jobs: &mut [Job]) -> Option<Amounts> {
+    if dice.below(6, "scarce", "") != 1 && theme != Some(Theme::Scarcity) {
         return None;
+    }
+    if dice.below(4, "only disk is scarce", "") == 1 {
+        return Some(little_disk(dice, jobs));
     }
     for job in jobs {
         for task in &mut job.task_groups[0].tasks {
@@ -198,6 +203,21 @@ fn scarce(dice: &mut Dice, jobs: &mut [Job]) -> Option<Amounts> {
         }
     }
     Some(some_machine(dice))
+}
+
+/// Its disk is what the machine has little of.
+fn little_disk(dice: &mut Dice, jobs: &mut [Job]) -> Amounts {
+    for job in jobs {
+        let wants = dice.one_of(&[300, 600, 450], "disk", &job.id);
+        let group = &mut job.task_groups[0];
+        let disk = group.ephemeral_disk.get_or_insert_default();
+        disk.size_mb = wants.unwrap_or(300);
+    }
+    Amounts {
+        cpu: 40_000,
+        memory: 40_000,
+        disk: 900,
+    }
 }
 
 fn some_machine(dice: &mut Dice) -> Amounts {

@@ -115,7 +115,7 @@ impl Played {
     pub fn stories(&self) -> String {
         let nodes = self.fleet.nodes().iter();
         let stories = nodes.map(|node| {
-            let story = timeline::draw(node.world.trace.events());
+            let story = timeline::draw(node.world.scene.trace.events());
             format!("node {}\n{story}\n", node.config().node.name)
         });
         stories.collect()
@@ -125,7 +125,7 @@ impl Played {
     pub fn hash(&self) -> u64 {
         let mut hash = StateHasher::default();
         for node in self.fleet.nodes() {
-            hash.write_u64(node.world.trace.hash());
+            hash.write_u64(node.world.scene.trace.hash());
         }
         hash.finish()
     }

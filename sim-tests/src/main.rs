@@ -171,7 +171,7 @@ fn replay_command(args: &Args) -> Result<ExitCode, String> {
     let (ran, picture) = story(&script);
     print(&format!(
         "{picture}trace {:016x}\n",
-        ran.sim.world.trace.hash()
+        ran.sim.world.scene.trace.hash()
     ));
     let Err(violation) = ran.verdict else {
         return Ok(ExitCode::SUCCESS);
@@ -247,7 +247,7 @@ fn hashes_command(args: &Args) -> Result<ExitCode, String> {
     let from = args.number("--from", 0)?;
     for seed in from..from + args.number("--seeds", 100)? {
         let hash = match World::of(seed) {
-            World::Node(script) => script.run(Default::default()).sim.world.trace.hash(),
+            World::Node(script) => script.run(Default::default()).sim.world.scene.trace.hash(),
             World::Fleet(seed) => fleet::play(seed, fleet::FEW, false).hash(),
         };
         println!("{seed} {hash:016x}");

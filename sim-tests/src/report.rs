@@ -142,7 +142,7 @@ pub fn story(script: &Script) -> (Ran, String) {
         story: true,
         choices: false,
     });
-    let mut picture = timeline::draw(ran.sim.world.trace.events());
+    let mut picture = timeline::draw(ran.sim.world.scene.trace.events());
     if let Err(violation) = &ran.verdict {
         let (at, step) = (ran.sim.world.elapsed(), ran.sim.steps);
         let line = format!(

@@ -112,14 +112,14 @@ pub fn replay(
     }
     // The story is only written when somebody reads it.
     let mut again = world();
-    again.world.trace.keep();
+    again.world.scene.trace.keep();
     let _ = catch_unwind(AssertUnwindSafe(|| scenario(&mut again)));
     if with_story {
-        print!("{}", timeline::draw(again.world.trace.events()));
+        print!("{}", timeline::draw(again.world.scene.trace.events()));
     }
     if let Some(Violation { invariant, detail }) = failed {
         let seed = sim.seed();
-        let tail = again.world.trace.tail(TAIL).join("\n");
+        let tail = again.world.scene.trace.tail(TAIL).join("\n");
         let name = current().name().unwrap_or("").to_owned();
         let again = format!("DROVER_SEED={seed} cargo test -p drover-sim-tests {name}");
         panic!("seed {seed} violates {invariant}: {detail}\n{tail}\nagain: {again}");

@@ -37,7 +37,7 @@ pub const WORLDS: &[Small] = &[
         large: false,
         prompt: false,
         begin: |sim| {
-            sim.world.faults = dies(1);
+            sim.world.scene.faults = dies(1);
             register(sim, &service("a", [task("main")]));
             deregister(sim, "a", false);
         },
@@ -48,7 +48,7 @@ pub const WORLDS: &[Small] = &[
         large: false,
         prompt: false,
         begin: |sim| {
-            sim.world.faults = Faults::only(DRIVER, 1).budget(1);
+            sim.world.scene.faults = Faults::only(DRIVER, 1).budget(1);
             register(sim, &service("a", [task("main")]));
             deregister(sim, "a", true);
         },
@@ -59,7 +59,7 @@ pub const WORLDS: &[Small] = &[
         large: false,
         prompt: false,
         begin: |sim| {
-            sim.world.faults = dies(2);
+            sim.world.scene.faults = dies(2);
             let second = Span::secs(1);
             let main = task("main").ends("0s", 1);
             let main = main.restarts(1, Span::secs(3600), second, RestartMode::Fail);
@@ -73,7 +73,7 @@ pub const WORLDS: &[Small] = &[
         prompt: false,
         begin: |sim| {
             let kinds = [DRIVER, &[Fault::Crash, Fault::CrashInStep]].concat();
-            sim.world.faults = Faults::only(&kinds, 1).budget(1);
+            sim.world.scene.faults = Faults::only(&kinds, 1).budget(1);
             register(sim, &batch("a", [task("main").ends("0s", 0)]));
         },
     },
@@ -94,7 +94,7 @@ pub const WORLDS: &[Small] = &[
         large: true,
         prompt: true,
         begin: |sim| {
-            sim.world.faults = Faults::only(&[Fault::Crash], 1).budget(1);
+            sim.world.scene.faults = Faults::only(&[Fault::Crash], 1).budget(1);
             register(sim, &service("a", [task("main"), task("other")]));
             deregister(sim, "a", false);
         },
@@ -225,8 +225,8 @@ impl Small {
     /// Draws what happens on the way of these steps.
     pub fn draw(&self, steps: &[Step]) -> String {
         let mut sim = self.sim();
-        sim.world.trace.keep();
+        sim.world.scene.trace.keep();
         let _ = follow(&mut sim, steps);
-        timeline::draw(sim.world.trace.events())
+        timeline::draw(sim.world.scene.trace.events())
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum Theme {
     Starts,
     /// Stops that are not heeded.
     Stops,
+    /// A machine that has not room for all, whose tasks take long to end.
+    Scarcity,
 }
 
 /// How often things of one theme go wrong, in thousandths, and how often at most.
@@ -61,7 +63,7 @@ const NEARLY_ALWAYS: u16 = 900;
 const AT_MOST: u32 = 10;
 
 impl Theme {
-    const ALL: [Theme; 12] = [
+    const ALL: [Theme; 13] = [
         Theme::Tokens,
         Theme::Scripts,
         Theme::Places,
@@ -74,6 +76,7 @@ impl Theme {
         Theme::Rollouts,
         Theme::Starts,
         Theme::Stops,
+        Theme::Scarcity,
     ];
 
     /// What the world of a seed is about; most are about everything.
@@ -91,6 +94,8 @@ impl Theme {
             Theme::Tokens => (&[Fault::FailHook], SELDOM),
             Theme::Scripts => (
                 &[
+                    Fault::ChangeTemplate,
+                    Fault::Crash,
                     Fault::FailScript,
                     Fault::HangScript,
                     Fault::FailSession,
@@ -116,6 +121,7 @@ impl Theme {
                 OFTEN,
             ),
             Theme::Stops => (&[Fault::HangStop, Fault::FailStop, Fault::Crash], OFTEN),
+            Theme::Scarcity => (&[Fault::HangStop, Fault::KillProcess], OFTEN),
             Theme::Devices => (&devices, NEARLY_ALWAYS),
             Theme::Disks => (&[Fault::DiskPressure, Fault::SilentNode], NEARLY_ALWAYS),
         };
@@ -142,6 +148,11 @@ impl Theme {
                 lives_long(job);
                 job.priority = [30, 50, 70][dice.below(3, "importance", &id)];
                 each_group_has_the_port(job);
+            }
+            Theme::Scarcity => {
+                lives_long(job);
+                job.priority = [30, 50, 70][dice.below(3, "importance", &id)];
+                job.task_groups[0].count = dice.one_of(&[2, 1, 3], "copies in little room", &id);
             }
             Theme::Children => {
                 job.job_type = JobType::Batch;
@@ -250,8 +261,10 @@ impl Theme {
                 };
                 (&[5, 30, 100, 400], what)
             }
-            Theme::Places => {
-                let what = match dice.below(4, "about places", &job) {
+            Theme::Places | Theme::Scarcity => {
+                let what = match dice.below(6, "about places", &job) {
+                    4 => StopAlloc { job, nth: None }.into(),
+                    5 => changed(job, Change::Env(dice.pick("env", ""))),
                     0 => Deregister { job, purge: false }.into(),
                     1 => Register { job, change: None }.into(),
                     _ => changed(job, Change::Priority([30, 50, 70][nth % 3])),
@@ -360,7 +373,8 @@ fn tokens(dice: &mut Dice, mut task: Task, id: &str) -> Task {
 fn scripts(dice: &mut Dice, mut task: Task, id: &str) -> Task {
     let entity = format!("{id} {}", task.name);
     task.templates.clear();
-    let mut task = task.template(ChangeMode::Script);
+    let modes = [ChangeMode::Script, ChangeMode::Script, ChangeMode::Restart];
+    let mut task = task.template(modes[dice.below(3, "on change", &entity)]);
     if let Some(script) = &mut task.templates[0].change_script {
         script.run_on_first_render = dice.below(3, "first run", &entity) == 1;
         script.fail_on_error = dice.below(2, "fatal", &entity) == 1;
@@ -400,9 +414,12 @@ pub(crate) fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
             "FailuresBeforeCritical",
             number("failures before", &[0, 0, 3]),
         ),
+        ("FailuresBeforeWarning", number("warns before", &[0, 0, 1])),
     ];
     if kind == "script" {
         fields.push(("TaskName", Value::from(task)));
+    } else if dice.below(3, "has a port of its own", entity) == 1 {
+        fields.push(("PortLabel", Value::from("9090")));
     }
     if dice.below(2, "check restarts", entity) == 1 {
         let limit = dice.one_of(&[1, 2, 3], "limit", entity).unwrap_or(1);

@@ -133,28 +133,67 @@ pub(crate) fn versions_in_turn(dice: &mut Dice, job: &mut Job) -> Vec<Act> {
         update.auto_revert |= dice.below(2, "reverts the last", &job.id) == 1;
     }
     let job = job.id.as_str();
-    let act = |seconds: i64, what: What| Act {
-        pause: Span::secs(seconds),
-        steps: 0,
-        what,
-    };
-    let mut changed = || {
+    let changed = |dice: &mut Dice| {
         let changed = Register {
             job: job.to_owned(),
             change: Some(Change::Env(dice.pick("env", ""))),
         };
-        act(700, changed.into())
+        after(700, changed.into())
     };
     let mut acts = Vec::new();
     for _ in 0..2 {
-        acts.push(changed());
-        let job = job.to_owned();
-        acts.push(act(60, PromoteDeployment { job }.into()));
+        acts.push(changed(dice));
+        // Longer than a roll-out may take to go on, or never.
+        let promoted = [Some(60), Some(60), Some(650), None][dice.below(4, "promoted after", job)];
+        let promote = |seconds| {
+            let job = job.to_owned();
+            after(seconds, PromoteDeployment { job }.into())
+        };
+        acts.extend(promoted.map(promote));
     }
-    acts.push(changed());
+    acts.push(changed(dice));
     let job = job.to_owned();
-    acts.push(act(1, FailDeployment { job }.into()));
+    acts.push(after(1, FailDeployment { job }.into()));
     acts
+}
+
+/// A drain that stops all at once, and when everything runs again one that takes its time.
+pub(crate) fn drains_in_turn(dice: &mut Dice, job: &mut Job) -> Vec<Act> {
+    Theme::Drains.suit(dice, job);
+    let drain = |seconds: i64, deadline| {
+        let spec = DrainSpec {
+            deadline,
+            ignore_system_jobs: false,
+        };
+        let what = UpdateDrain {
+            spec: Some(spec),
+            mark_eligible: true,
+        };
+        after(seconds, what.into())
+    };
+    let over = |seconds: i64| {
+        let what = UpdateDrain {
+            spec: None,
+            mark_eligible: true,
+        };
+        after(seconds, what.into())
+    };
+    let forced = [DrainDeadline::Force, DrainDeadline::After(Span::secs(5))];
+    let forced = forced[dice.below(2, "forced at once", "")];
+    vec![
+        drain(30, forced),
+        over(60),
+        drain(120, DrainDeadline::Never),
+        over(300),
+    ]
+}
+
+fn after(seconds: i64, what: What) -> Act {
+    Act {
+        pause: Span::secs(seconds),
+        steps: 0,
+        what,
+    }
 }
 
 /// What people do about tasks that do not begin as they should.

@@ -268,11 +268,11 @@ fn clock_that_is_set_expires_tokens_at_once() {
     for_seeds(40, |sim| {
         let expiring = for_seconds(sim, 1, 36_000);
         accepts(sim, expiring)?;
-        sim.world.jump_wall(Span::secs(72_000));
+        sim.world.scene.jump_wall(Span::secs(72_000));
         sim.until(SOON, |sim| !lets_in(sim, 1))?;
         // And does not come back, once that is saved.
         sim.run(SOON)?;
-        sim.world.jump_wall(Span::secs(-72_000));
+        sim.world.scene.jump_wall(Span::secs(-72_000));
         sim.restart()?;
         sim.expect_that(!lets_in(sim, 1), "it is gone for good")
     });

@@ -101,7 +101,7 @@ fn stopped_agent_has_no_timers_and_no_writes() {
         if sim.seed() == BENIGN {
             return sim.converge();
         }
-        sim.world.faults = Faults::only(&[Fault::HangDestroy], 1000).budget(10);
+        sim.world.scene.faults = Faults::only(&[Fault::HangDestroy], 1000).budget(10);
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.shutdown(ShutdownMode::StopTasks);

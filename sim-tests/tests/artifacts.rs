@@ -53,7 +53,7 @@ fn failed_fetch_follows_restart_policy() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::FailFetch], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailFetch], 1000);
         let main = task("main").fetches("https://files/x.tgz").ends("1s", 0);
         let main = main.restarts(1, Span::secs(3600), Span::secs(1), RestartMode::Fail);
         sim.register(&batch("sum", [main]));
@@ -61,7 +61,7 @@ fn failed_fetch_follows_restart_policy() {
         sim.expect_that(sim.world.starts_of("main") == 0, "no start")?;
         let failed = events(sim, EventType::FailedArtifactDownload);
         sim.expect_that(failed == 2, "two tries, and two reasons")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.converge()
     });
 }
@@ -73,7 +73,7 @@ fn stop_does_not_wait_for_fetch() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::StallFetch], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::StallFetch], 1000);
         sim.register(&service("web", [task("main").fetches("https://files/x")]));
         let begun = |sim: &Sim| events(sim, EventType::DownloadingArtifacts) > 0;
         sim.until(SOON, begun)?;
@@ -93,10 +93,10 @@ fn crash_during_fetch_fetches_again() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::StallFetch], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::StallFetch], 1000);
         sim.register(&service("web", [task("main").fetches("https://files/x")]));
         sim.until(SOON, |sim| events(sim, EventType::DownloadingArtifacts) > 0)?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.restart()?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.converge()

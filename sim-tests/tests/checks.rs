@@ -64,7 +64,7 @@ fn failing(permille: u16) -> Faults {
 #[test]
 fn check_is_pending_until_half_its_interval_and_then_passes() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         started(sim, &web([check("http", 60, &[])]))?;
         sim.run(Span::secs(29))?;
         sim.expect_that(status(sim) == Some(CheckStatus::Pending), "not yet")?;
@@ -80,7 +80,7 @@ fn failing_check_restarts_its_task_after_the_limit() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let restart = check_restart(3, Span::ZERO);
         started(sim, &web([check("http", 10, &[restart])]))?;
         // Runs at 5 to 6.25 s, and each 10 s from then: the third fails after 25 s at the earliest.
@@ -96,7 +96,7 @@ fn failing_check_restarts_its_task_after_the_limit() {
 #[test]
 fn failures_before_a_good_answer_do_not_add_up() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let restart = check_restart(3, Span::ZERO);
         started(sim, &web([check("http", 10, &[restart])]))?;
         for _ in 0..4 {
@@ -115,7 +115,7 @@ fn failures_before_a_good_answer_do_not_add_up() {
 #[test]
 fn each_answer_below_400_passes() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         started(sim, &web([check("http", 10, &[])]))?;
         sim.until(SOON, |sim| status(sim) == Some(CheckStatus::Success))?;
         for _ in 0..6 {
@@ -132,7 +132,7 @@ fn restart_by_a_check_is_explained_by_its_failure() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let restart = check_restart(1, Span::ZERO);
         started(sim, &web([check("http", 10, &[restart])]))?;
         let explained = |sim: &Sim| {
@@ -151,7 +151,7 @@ fn failures_within_grace_do_not_count() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let restart = check_restart(2, Span::secs(100));
         started(sim, &web([check("tcp", 10, &[restart])]))?;
         sim.run(Span::secs(99))?;
@@ -167,7 +167,7 @@ fn restarts_by_a_check_use_up_the_restart_policy() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let mut job = web([check("http", 10, &[check_restart(1, Span::ZERO)])]);
         let group = &mut job.task_groups[0];
         *group = group.clone().never_again();
@@ -189,7 +189,7 @@ fn hanging_check_fails_at_its_timeout() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangCheck], 1000);
         started(sim, &web([check("http", 60, &[])]))?;
         sim.run(Span::secs(32))?;
         sim.expect_that(status(sim) == Some(CheckStatus::Pending), "it may take 5 s")?;
@@ -209,7 +209,7 @@ fn thresholds_delay_what_is_thought_of_a_service() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000).budget(2);
+        sim.world.scene.faults = failing(1000).budget(2);
         let fields = [
             ("SuccessBeforePassing", Value::Int(2)),
             ("FailuresBeforeCritical", Value::Int(2)),
@@ -231,7 +231,7 @@ fn deployment_with_a_failing_check_fails_and_says_which() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangCheck], 1000);
         let mut job = web([check("http", 60, &[])]);
         job.task_groups[0] = job.task_groups[0].clone().rolls(1);
         started(sim, &job)?;
@@ -257,7 +257,7 @@ fn deployment_with_a_failing_check_fails_and_says_which() {
 #[test]
 fn deployment_without_health_override_waits_for_checks() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         for (health_check, at_30) in [("checks", None), ("task_states", Some(true))] {
             let mut job = web([check("http", 60, &[])]);
             job.task_groups[0] = job.task_groups[0].clone().rolls(1);
@@ -284,7 +284,7 @@ fn deployment_without_health_override_waits_for_checks() {
 #[test]
 fn check_ignored_by_deployments_delays_no_health() {
     for_seeds(50, |sim| {
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let ignored = [("OnUpdate", Value::from("ignore"))];
         let mut job = web([check("http", 20, &ignored)]);
         job.task_groups[0] = job.task_groups[0].clone().rolls(1);
@@ -300,7 +300,7 @@ fn check_ignored_by_deployments_delays_no_health() {
 #[test]
 fn late_answer_of_an_earlier_launch_counts_for_no_other() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer, Fault::FailCheck], 400);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer, Fault::FailCheck], 400);
         let restart = check_restart(1, Span::ZERO);
         sim.register(&web([check("http", 10, &[restart])]));
         sim.run(Span::secs(300))?;
@@ -314,7 +314,7 @@ fn stopped_task_is_not_checked_and_its_stop_waits_for_no_check() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangCheck], 1000);
         let patient = ("Timeout", Value::from("1h"));
         started(sim, &web([check("http", 20, &[patient])]))?;
         let asked = |sim: &Sim| {
@@ -334,7 +334,7 @@ fn stopped_task_is_not_checked_and_its_stop_waits_for_no_check() {
 #[test]
 fn change_of_checks_needs_no_new_start() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let first = check("http", 60, &[]);
         let job = web([first.clone()]);
         started(sim, &job)?;
@@ -360,11 +360,11 @@ fn change_of_checks_needs_no_new_start() {
 #[test]
 fn script_check_runs_in_its_task() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::only(&[Fault::BreakService], 300);
+        sim.world.scene.faults = Faults::only(&[Fault::BreakService], 300);
         started(sim, &web([check("script", 20, &[])]))?;
         sim.run(Span::secs(300))?;
         sim.run(Span::secs(300))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.run(Span::secs(1200))?;
         sim.expect_that(status(sim) == Some(CheckStatus::Success), "it passes")?;
         ends_well(sim)
@@ -395,7 +395,7 @@ fn agent_dies_at_any_step_of_a_restart_by_a_check() {
 #[test]
 fn own_health_check_passes_after_its_task_started() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         started(sim, &web([check("healthcheck", 10, &[])]))?;
         sim.run(Span::secs(10))?;
         sim.expect_that(status(sim) == Some(CheckStatus::Pending), "it starts")?;
@@ -411,7 +411,7 @@ fn failing_own_health_check_restarts_its_task() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = failing(1000);
+        sim.world.scene.faults = failing(1000);
         let restart = check_restart(2, Span::ZERO);
         started(sim, &web([check("healthcheck", 10, &[restart])]))?;
         // At about 5 s it starts; the second failure is at about 25 s.
@@ -430,7 +430,7 @@ fn silent_own_health_check_fails_in_time() {
         if nothing_fails(sim) {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangCheck], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangCheck], 1000);
         started(sim, &web([check("healthcheck", 10, &[])]))?;
         sim.until(Span::secs(60), |sim| {
             status(sim) == Some(CheckStatus::Failure)

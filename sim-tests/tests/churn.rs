@@ -75,10 +75,10 @@ fn churned_jobs_leave_nothing() {
         sim.run(SOON)?;
         let before = size(sim);
         for number in 0..JOBS {
-            sim.world.faults = trouble.clone();
+            sim.world.scene.faults = trouble.clone();
             one_comes_and_goes(sim, &format!("web{number}"), number % 3 == 0)?;
         }
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.run(Span::secs(2 * 3600))?;
         let after = size(sim);
         sim.expect_that(

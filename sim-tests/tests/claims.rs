@@ -37,7 +37,7 @@ fn is_of(one: &Ungranted, holder: Option<AllocId>) -> bool {
 
 /// What others await of it does not end: it takes longer than any scenario looks.
 fn resists(sim: &mut Sim) {
-    sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+    sim.world.scene.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
 }
 
 /// What people read of why the allocation of a job waits.

@@ -27,7 +27,7 @@ fn clock_set_back_delays_no_reschedule() {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.run(Span::secs(5))?;
-        sim.world.jump_wall(HOUR_BACK);
+        sim.world.scene.jump_wall(HOUR_BACK);
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)?;
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.converge()
@@ -39,7 +39,7 @@ fn clock_set_forward_hastens_no_reschedule() {
     for_seeds(60, |sim| {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
-        sim.world.jump_wall(Span::secs(3600));
+        sim.world.scene.jump_wall(Span::secs(3600));
         sim.ask(Evaluate {
             job: fails().key(),
             force_reschedule: false,
@@ -57,7 +57,7 @@ fn clock_set_back_while_down_costs_one_delay_at_most() {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.run(Span::secs(5))?;
-        sim.world.jump_wall(HOUR_BACK);
+        sim.world.scene.jump_wall(HOUR_BACK);
         sim.restart()?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
     });
@@ -75,7 +75,7 @@ fn clock_set_back_while_down_costs_one_restart_delay_at_most() {
                 .is_some_and(|task| task.record().paused_until.is_some())
         })?;
         sim.run(Span::secs(2))?;
-        sim.world.jump_wall(HOUR_BACK);
+        sim.world.scene.jump_wall(HOUR_BACK);
         sim.restart()?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
     });
@@ -93,7 +93,7 @@ fn clock_set_back_resets_no_restart_budget() {
         sim.register(&batch("sum", [main]));
         for starts in 1..=2 {
             sim.until(SOON, |sim| sim.world.starts_of("main") == starts)?;
-            sim.world.jump_wall(HOUR_BACK);
+            sim.world.scene.jump_wall(HOUR_BACK);
         }
         sim.until(Span::secs(300), |sim| {
             sim.all_over("sum", ClientStatus::Failed)
@@ -112,7 +112,7 @@ fn replaced_after(by: Span, starts: u32) {
         let group = group("g", [main]).reschedules(2, Span::secs(10));
         sim.register(&job("web", JobType::Service, [group]));
         sim.until(Span::secs(300), |sim| sim.world.starts_of("main") == 3)?;
-        sim.world.jump_wall(by);
+        sim.world.scene.jump_wall(by);
         sim.run(Span::secs(600))?;
         let all = sim.world.starts_of("main");
         sim.expect_that(all == starts, &format!("{all} starts"))?;

@@ -25,7 +25,7 @@ fn node(sim: &Sim) -> NodeId {
 
 /// What servers think of the copies of a job that they want.
 fn statuses(sim: &Sim, job: &str) -> Vec<ClientStatus> {
-    let servers = sim.world.servers.iter();
+    let servers = sim.world.link.servers.iter();
     let allocs = servers.flat_map(|it| it.allocs_of(node(sim)));
     let of_job = allocs.filter(|it| it.name.starts_with(job) && !it.desired.is_terminal());
     of_job.map(|it| it.client_status).collect()
@@ -36,7 +36,7 @@ fn is_running_at_servers(sim: &Sim, job: &str) -> bool {
 }
 
 fn first(sim: &Sim) -> Option<AllocId> {
-    let servers = sim.world.servers.as_ref()?;
+    let servers = sim.world.link.servers.as_ref()?;
     servers.allocs().next().map(|(id, _)| id)
 }
 
@@ -60,7 +60,7 @@ fn job_of_servers_runs_is_reported_and_stops() {
         sim.at_servers(|servers| servers.deregister("web"));
         sim.until(SOON, |sim| sim.living("main") == 0 && services(sim) == 0)?;
         sim.until(SOON, |sim| {
-            let alloc = first(sim).and_then(|id| sim.world.servers.as_ref()?.alloc(id)?.now());
+            let alloc = first(sim).and_then(|id| sim.world.link.servers.as_ref()?.alloc(id)?.now());
             alloc.is_some_and(|it| it.client_status == ClientStatus::Complete)
         })?;
         sim.expect_that(of_servers(sim) == 1, "as long as servers have it")?;
@@ -72,6 +72,7 @@ fn job_of_servers_runs_is_reported_and_stops() {
 
 fn services(sim: &Sim) -> usize {
     sim.world
+        .link
         .servers
         .as_ref()
         .map_or(0, |it| it.services().count())
@@ -112,7 +113,7 @@ fn job_of_servers_survives_each_trouble_of_calls() {
     ];
     for kind in kinds {
         for_seeds_in_cluster(25, |sim| {
-            sim.world.faults = Faults::only(&[kind], 300);
+            sim.world.scene.faults = Faults::only(&[kind], 300);
             sim.at_servers(|servers| servers.register(&web(), true));
             sim.run(Span::secs(120))?;
             sim.at_servers(|servers| servers.stop_one("web", 0));
@@ -128,7 +129,7 @@ fn job_of_servers_survives_each_trouble_of_calls() {
 fn older_index_from_servers_changes_nothing() {
     for_seeds_in_cluster(60, |sim| {
         runs_web(sim)?;
-        sim.world.faults = Faults::only(&[Fault::ServerBehind], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::ServerBehind], 500);
         for count in 1..=6 {
             let mut other = web();
             other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(count));
@@ -145,7 +146,7 @@ fn older_index_from_servers_changes_nothing() {
 fn servers_that_stay_behind_are_not_asked_without_a_pause() {
     for_seeds_in_cluster(60, |sim| {
         runs_web(sim)?;
-        sim.world.faults = Faults::only(&[Fault::ServerBehind], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::ServerBehind], 1000);
         let mut other = web();
         other.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(1));
         sim.at_servers(|servers| servers.register(&other, true));
@@ -164,7 +165,7 @@ fn restarted_agent_starts_nothing_again_and_loses_no_beat() {
         sim.run(Span::secs(3))?;
         sim.restart()?;
         sim.run(Span::secs(300))?;
-        let losses = sim.world.servers.as_ref().map_or(0, |it| it.losses());
+        let losses = sim.world.link.servers.as_ref().map_or(0, |it| it.losses());
         sim.expect_that(losses == 0, "the node is never lost")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
         sim.converge()
@@ -186,10 +187,10 @@ fn node_is_not_lost_for_one_heartbeat_that_fails() {
                 server.is_some_and(|it| it.heartbeat().is_failing())
             };
             // Nobody else calls.
-            sim.world.faults = Faults::only(&[kind], 1000).budget(1);
+            sim.world.scene.faults = Faults::only(&[kind], 1000).budget(1);
             sim.until(SOON, fails)?;
             sim.until(SOON, |sim| !fails(sim))?;
-            let losses = sim.world.servers.as_ref().map_or(0, |it| it.losses());
+            let losses = sim.world.link.servers.as_ref().map_or(0, |it| it.losses());
             sim.expect_that(losses == 0, "it beats again in time")?;
             sim.converge()
         });
@@ -295,7 +296,7 @@ fn failed_alloc_of_manual_health_deployment_is_reported_unhealthy() {
         let web = job("web", JobType::Service, [group]);
         sim.at_servers(|servers| servers.register(&web, false));
         sim.until(SOON, |sim| {
-            let servers = sim.world.servers.iter();
+            let servers = sim.world.link.servers.iter();
             let mut allocs = servers.flat_map(|it| it.allocs_of(node(sim)));
             allocs.any(|it| it.client_status == ClientStatus::Failed)
         })?;
@@ -337,12 +338,12 @@ fn collected_alloc_of_servers_never_runs_again() {
         completes_sum(sim)?;
         sim.ask(CollectGarbage {});
         sim.until(SOON, |sim| of_servers(sim) == 0)?;
-        sim.world.faults = Faults::only(&[Fault::ServerBehind], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::ServerBehind], 500);
         for _ in 0..3 {
             sim.restart()?;
             sim.run(Span::secs(60))?;
         }
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.expect_that(of_servers(sim) == 0, "it is removed")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "it was started once")?;
         let statuses = statuses(sim, "sum");
@@ -461,7 +462,7 @@ fn removed_alloc_with_lost_acknowledgement_is_removed() {
         runs_web(sim)?;
         sim.at_servers(|servers| servers.deregister("web"));
         sim.run(SOON)?;
-        sim.world.faults = Faults::only(&[Fault::LoseReply], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::LoseReply], 1000).budget(1);
         sim.at_servers(|servers| servers.collect());
         // Had it been heard, a heartbeat would have confirmed it by now.
         sim.run(Span::secs(35))?;

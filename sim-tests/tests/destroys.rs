@@ -51,7 +51,7 @@ fn removals_run_two_at_a_time() {
 fn failing_removal_blocks_no_other() {
     for_seeds(200, |sim| {
         all_ended(sim)?;
-        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 400);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 400);
         sim.ask(CollectGarbage);
         sim.until(Span::secs(7200), none_left)?;
         sim.converge()
@@ -83,10 +83,10 @@ fn unanswered_disk_usage_query_is_repeated() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000);
         sim.run(Span::secs(1500))?;
         sim.expect_that(sim.allocs("many").len() == 6, "nobody knows of a full disk")?;
-        sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::DiskPressure], 1000);
         sim.until(Span::secs(1200), |sim| sim.allocs("many").len() < 6)?;
         sim.converge()
     });

@@ -16,7 +16,7 @@ fn same_seed_gives_same_trace() {
             chaos::script(seed).run(watch),
             chaos::script(seed).run(watch),
         );
-        let (one, two) = (&one.sim.world.trace, &two.sim.world.trace);
+        let (one, two) = (&one.sim.world.scene.trace, &two.sim.world.scene.trace);
         let differs = (one.hashes().iter().zip(two.hashes())).position(|(one, two)| one != two);
         assert_eq!(differs, None, "seed {seed}: the first step that differs");
         assert_eq!(one.hashes().len(), two.hashes().len(), "seed {seed}");

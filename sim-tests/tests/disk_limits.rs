@@ -52,7 +52,7 @@ fn oversized_directory_is_reported_once_to_each_task() {
     run(|sim| {
         web(sim)?;
         // It takes too much from the first look on.
-        sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
         sim.run(Span::secs(600))?;
         sim.expect_that(reports(sim) == [1, 1], "both tasks are told, and once")?;
         sim.converge()
@@ -64,11 +64,11 @@ fn oversized_directory_is_reported_once_to_each_task() {
 fn almost_oversized_directory_is_not_reported_again() {
     run(|sim| {
         web(sim)?;
-        sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::FillDir], 1000).budget(3);
         sim.run(Span::secs(600))?;
         sim.expect_that(reports(sim) == [1, 1], "it never took clearly less")?;
         // Little, and too much again.
-        sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(2);
+        sim.world.scene.faults = Faults::only(&[Fault::FillDir], 1000).budget(2);
         sim.run(Span::secs(600))?;
         sim.expect_that(reports(sim) == [2, 2], "it took clearly less in between")?;
         sim.converge()
@@ -80,9 +80,9 @@ fn almost_oversized_directory_is_not_reported_again() {
 fn unanswered_measurement_is_repeated() {
     run(|sim| {
         web(sim)?;
-        sim.world.faults = Faults::only(&[Fault::HangProbe, Fault::FailProbe], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe, Fault::FailProbe], 500);
         sim.run(Span::secs(3600))?;
-        sim.world.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FillDir], 1000).budget(1);
         sim.until(Span::secs(1800), |sim| reports(sim) == [1, 1])?;
         sim.converge()
     });

@@ -109,7 +109,7 @@ fn disk_survives_failed_move() {
         job.task_groups.push(group.reschedules(50, Span::secs(5)));
         sim.register(&job);
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
         sim.register(&version(&job, "1"));
         sim.until(Span::secs(3600), |sim| runs_version(sim, 1))?;
         sim.converge()?;
@@ -152,11 +152,11 @@ fn alloc_without_disk_is_collected_before_its_source() {
         job.task_groups[0] = job.task_groups[0].clone().never_again();
         sim.register(&job);
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000);
         sim.register(&version(&job, "1"));
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.allocs("db").len() == 2, "both are kept")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.register(&version(&job, "2"));
         sim.until(SOON, |sim| runs_version(sim, 2))?;
         sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
@@ -171,10 +171,10 @@ fn moved_late(sim: &mut Sim) -> Result<Job, Violation> {
     sim.register(&job);
     sim.until(SOON, |sim| sim.runs("db", "main"))?;
     // Not all of them fail in that moment.
-    sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
+    sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer], 500);
     sim.register(&version(&job, "1"));
     sim.run(Span::secs(300))?;
-    sim.world.faults = Faults::none();
+    sim.world.scene.faults = Faults::none();
     sim.run(Span::secs(2 * 3600))?;
     Ok(job)
 }
@@ -202,7 +202,7 @@ fn late_disk_move_is_not_lost() {
 fn alloc_with_late_disk_is_not_collected_earlier() {
     for_seeds(200, |sim| {
         let job = moved_late(sim)?;
-        sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::DiskPressure], 1000);
         let one_goes = |sim: &Sim| sim.allocs("db").iter().any(|one| one.record().destroying);
         sim.until(Span::secs(2 * 3600), |sim| {
             sim.seed() == BENIGN || one_goes(sim)
@@ -225,12 +225,12 @@ fn failed_setup_alloc_is_not_kept_for_disk() {
         job.task_groups[0] = job.task_groups[0].clone().reschedules(1000, Span::secs(5));
         sim.register(&job);
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000);
         sim.register(&version(&job, "1"));
         sim.run(Span::secs(600))?;
         let kept = sim.allocs("db").len();
         sim.expect_that((3..6).contains(&kept), &format!("{kept} are kept"))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(SOON, |sim| runs_version(sim, 1))?;
         sim.expect_that(sim.writers() == 2, "what the first one wrote is there")?;
         sim.converge()

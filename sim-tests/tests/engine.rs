@@ -252,7 +252,7 @@ fn slow_engine_never_has_two_containers_of_a_task() {
 #[test]
 fn container_reported_ended_is_removed_before_the_next() {
     for_seeds_on_engine(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::EngineLies], 1000).budget(2);
+        sim.world.scene.faults = Faults::only(&[Fault::EngineLies], 1000).budget(2);
         sim.register(&web());
         sim.until(Span::secs(300), |sim| {
             sim.world.starts_of("main") == 3 && sim.runs("web", "main")
@@ -290,7 +290,7 @@ fn container_named_as_running_that_is_gone_is_started_again() {
         if let Some(launch) = container(sim) {
             sim.world.container_gone(launch);
         }
-        sim.world.faults = Faults::only(&[Fault::EngineClaims], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::EngineClaims], 1000);
         sim.restart()?;
         sim.until(SOON, |sim| {
             sim.runs("web", "main") && sim.living("main") == 1
@@ -331,7 +331,7 @@ fn batch_task_with_unknown_exit_code_is_not_complete() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::EngineLosesCode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::EngineLosesCode], 1000);
         let main = task("main").ends("5s", 0);
         let main = main.restarts(1, HOUR, Span::secs(1), RestartMode::Fail);
         sim.register(&batch("sum", [contained(main)]));
@@ -349,7 +349,7 @@ fn end_reported_again_by_recovered_engine_is_counted_once() {
             Fault::DoubledExit,
             Fault::DoubledAnswer,
         ];
-        sim.world.faults = Faults::only(&twice, 700);
+        sim.world.scene.faults = Faults::only(&twice, 700);
         sim.register(&fragile());
         for _ in 0..20 {
             sim.run(Span::secs(13))?;
@@ -407,7 +407,7 @@ fn has_whole_network(sim: &Sim) -> bool {
 #[test]
 fn network_half_made_when_the_agent_died_is_completed() {
     let steps = each_crash_on_engine(|sim| {
-        sim.world.faults = Faults::only(&[Fault::CutNetwork], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::CutNetwork], 1000);
         sim.register(&bridged());
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(has_whole_network(sim), "its network is whole")?;
@@ -415,7 +415,7 @@ fn network_half_made_when_the_agent_died_is_completed() {
     });
     assert!(steps > 10, "{steps} steps");
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::CutNetwork, Fault::Crash], 300).budget(6);
+        sim.world.scene.faults = Faults::only(&[Fault::CutNetwork, Fault::Crash], 300).budget(6);
         sim.register(&bridged());
         sim.until(MINUTES, |sim| sim.runs("web", "main"))?;
         sim.until(SOON, has_whole_network)?;

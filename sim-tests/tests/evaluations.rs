@@ -50,7 +50,7 @@ fn unplaceable() -> Job {
 
 /// Nothing that reports first does so before its deadline.
 fn with_a_silent_node(sim: &mut Sim) -> Result<(), Violation> {
-    sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+    sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
     sim.restart()
 }
 
@@ -186,7 +186,7 @@ fn job_is_not_unplaceable_before_all_fingerprints() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
         sim.restart()?;
         let request = sim.register(&service("fast", [task("main").devices("fpga", 1)]));
         let id = registered(sim, request)?;

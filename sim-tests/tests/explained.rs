@@ -394,7 +394,7 @@ fn failing_check_that_holds_up_health_is_named_and_counted() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::FailCheck], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailCheck], 1000);
         let restart = check_restart(9, Span::ZERO);
         sim.register(&checked_by(check("http", 10, &[restart])));
         let named = |one: &Waiting| {
@@ -421,7 +421,7 @@ fn failing_check_that_holds_up_health_is_named_and_counted() {
 #[test]
 fn in_place_deployment_explains_its_progress_deadline() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let first = checked_by(check("http", 10, &[]));
         sim.register(&first);
         let rolled_out = |sim: &Sim| {
@@ -448,7 +448,7 @@ fn in_place_deployment_explains_its_progress_deadline() {
 #[test]
 fn failed_allocation_explains_remaining_reschedules() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let failing = task("main").ends("1s", 1);
         let failing = failing.restarts(0, Span::secs(600), Span::secs(5), RestartMode::Fail);
         let group = group("g", [failing]).reschedules(1, Span::secs(30));

@@ -177,7 +177,7 @@ fn dead_job_is_kept_while_its_disk_is_leased() {
         sim.hand_over("db");
         sim.deregister("db", false);
         sim.until(SOON, |sim| sim.all_over("db", ClientStatus::Complete))?;
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 100);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer], 100);
         sim.run(Span::secs(12 * 3600))?;
         sim.ask(CollectGarbage);
         sim.run(Span::secs(3600))?;

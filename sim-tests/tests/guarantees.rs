@@ -119,7 +119,7 @@ fn gc_keeps_configured_number_of_ended_allocs() {
             if number == 2 {
                 // What cannot be removed at once goes later; no other goes for it.
                 sim.until(SOON, |sim| sim.runs(&id, "main"))?;
-                sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+                sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
             }
             sim.until(SOON, |sim| sim.all_over(&id, ClientStatus::Complete))?;
             sim.run(Span::secs(3))?;

@@ -14,7 +14,11 @@ const HOUR: Span = Span::secs(3600);
 /// How many tokens the task had, and whether the last one is good.
 fn tokens(sim: &Sim) -> (u32, bool) {
     let all = sim.world.tokens();
-    let token = all.values().flatten().map(|(_, token)| *token).next_back();
+    let token = all
+        .iter()
+        .flat_map(|(_, tokens)| tokens)
+        .map(|(_, token)| *token)
+        .last();
     let token = token.unwrap_or_default();
     let now = sim.world.now().at;
     (token.number, token.until.is_none_or(|until| until > now))
@@ -86,12 +90,12 @@ fn failed_token_renewal_is_retried() {
         }
         sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000);
         sim.run(Span::secs(2400))?;
         sim.expect_that(tokens(sim) == (1, true), "none was made")?;
         sim.expect_that(sim.runs("web", "main"), "it runs on")?;
         sim.expect_that(events(sim, EventType::HookFailed) == 1, "it is said once")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(SOON, |sim| tokens(sim) == (2, true))?;
         sim.converge()
     });
@@ -132,7 +136,7 @@ fn servers_that_refuse_to_sign_are_asked_less_and_less_often() {
         sim.run(SOON)?;
         let alloc = sim.view().and_then(|view| view.allocs().next());
         let alloc = alloc.map(|alloc| alloc.record().id).unwrap_or_default();
-        sim.world.faults = Faults::only(&[Fault::RefuseSigning], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::RefuseSigning], 1000).budget(1000);
         let tasks = RestartScope::Running;
         sim.ask(Restart { alloc, tasks });
         sim.run(Span::secs(600))?;

@@ -62,7 +62,7 @@ fn run_only(sim: &Sim, digest: &str) -> bool {
 ///
 /// Faults that may end a task are off: they may end a roll-out, too.
 fn running(sim: &mut Sim) -> Result<String, Violation> {
-    sim.world.faults = match sim.seed() {
+    sim.world.scene.faults = match sim.seed() {
         BENIGN => Faults::none(),
         _ => Faults::only(&[Fault::DoubledAnswer, Fault::FailCommit], 200),
     };
@@ -103,7 +103,7 @@ fn moved_tag_is_rolled_out_once() {
 #[test]
 fn image_of_another_group_is_no_reason_for_a_new_version() {
     for_seeds(30, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.world.push_image(IMAGE, true);
         sim.world.push_image("other:1", true);
         let mut job = web(main_task());
@@ -177,13 +177,13 @@ fn broken_registry_restarts_nothing_and_is_asked_again() {
                 return Ok(());
             }
             let second = sim.world.push_image(IMAGE, true);
-            sim.world.faults = Faults::only(&[fault], 1000);
+            sim.world.scene.faults = Faults::only(&[fault], 1000);
             sim.run(Span::secs(12 * 60))?;
             sim.expect_that(sim.version("web") == Some(0), "nothing is made of it")?;
             sim.expect_that(sim.world.starts_of("main") == 2, "nothing starts again")?;
             let failed = matches!(last_check(sim), Some(Look::Failed(_)));
             sim.expect_that(failed, "it says so")?;
-            sim.world.faults = Faults::none();
+            sim.world.scene.faults = Faults::none();
             sim.until(Span::secs(15 * 60), |sim| run_only(sim, &second))?;
             sim.expect_that(sim.version("web") == Some(1), "one version")
         });

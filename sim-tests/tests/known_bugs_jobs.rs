@@ -45,7 +45,8 @@ fn policy_update_reaches_a_running_task() {
 #[test]
 fn replacement_of_unstarted_alloc_waits_for_earlier_one() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(2);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(2);
         let mut web = service("web", [task("main")]);
         sim.register(&web);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -79,7 +80,7 @@ fn gc_collects_one_over_limit() {
 #[test]
 fn gc_of_a_batch_allocation_does_not_run_it_again() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailHook], 500).budget(4);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 500).budget(4);
         let sum = batch("sum", [task("main").ends("1s", 0)]);
         sim.register(&sum);
         sim.until(Span::secs(600), |sim| {
@@ -121,7 +122,8 @@ fn stopping_a_completed_batch_allocation_does_not_run_it_again() {
 #[test]
 fn unkillable_process_keeps_its_port() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
         let first = job(
             "first",
             drover_core::model::job::JobType::Service,
@@ -227,7 +229,7 @@ fn rollout_keeps_counted_allocs() {
 fn ended_task_does_not_make_alloc_healthy() {
     for_seeds(50, |sim| {
         let web = group("g", [task("main").ends("5s", 0)]).rolls(1);
-        sim.world.faults = Faults::only(&[Fault::HangDestroy], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangDestroy], 1000);
         sim.register(&job("web", JobType::Service, [web]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.run(Span::secs(14))?;

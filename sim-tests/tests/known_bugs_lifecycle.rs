@@ -38,7 +38,8 @@ fn destroy_before_run_ends() {
 #[test]
 fn blocked_on_previous_can_be_stopped() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(3);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(3);
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.stop_alloc("web");
@@ -78,7 +79,7 @@ fn exit_during_kill_keeps_code() {
 #[test]
 fn restart_counter_survives_agent_restart() {
     for_seeds(300, |sim| {
-        sim.world.faults = Faults::only(&[Fault::Crash], 60);
+        sim.world.scene.faults = Faults::only(&[Fault::Crash], 60);
         let main = task("main")
             .ends("2s", 1)
             .restarts(3, DAY, Span::secs(1), RestartMode::Fail);
@@ -164,7 +165,7 @@ fn alloc_past_max_run_duration_runs_no_poststop() {
 #[test]
 fn poststop_runs_once_across_crashes() {
     for_seeds(300, |sim| {
-        sim.world.faults = Faults::only(&[Fault::Crash], 60);
+        sim.world.scene.faults = Faults::only(&[Fault::Crash], 60);
         let tasks = [
             task("main"),
             task("end").ends("2s", 0).hook(Hook::Poststop, false),
@@ -185,7 +186,7 @@ fn poststop_runs_once_across_crashes() {
 #[test]
 fn poststop_does_not_run_without_main() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangHook], 1000);
         let tasks = [
             task("main"),
             task("end").ends("1s", 0).hook(Hook::Poststop, false),
@@ -245,7 +246,7 @@ fn alloc_stopped_after_prestart_starts_no_main_task() {
 #[test]
 fn signal_is_always_answered() {
     for_seeds(300, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::HangStop], 500);
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let request = sim.signal("web");
@@ -263,7 +264,8 @@ fn signal_is_always_answered() {
 #[test]
 fn sidecars_end_despite_crash_during_stop() {
     for_seeds(300, |sim| {
-        sim.world.faults = Faults::only(&[Fault::Crash, Fault::LoseLaunch, Fault::KillProcess], 80);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::Crash, Fault::LoseLaunch, Fault::KillProcess], 80);
         let tasks = [
             task("main").ends("5s", 0),
             task("one").hook(Hook::Prestart, true),
@@ -304,10 +306,10 @@ fn driver_answer_after_timeout_is_accepted() {
     for_seeds(100, |sim| {
         sim.register(&service("web", [task("main").with("kill_after", "1h")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1_000_000);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1_000_000);
         sim.deregister("web", false);
         sim.run(Span::secs(5 * 3600))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let clean = sim
             .task("web", "main")
             .is_some_and(|task| !task.has_remains());
@@ -324,7 +326,7 @@ fn alloc_can_be_stopped_during_slow_setup() {
         let saved = |key: &Key| matches!(key, Key::Alloc(_));
         sim.until(SOON, |sim| sim.world.disk.records().keys().any(saved))?;
         // The next thing that takes its time is the setup, which waited for that commit.
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1);
         sim.run(Span::secs(2))?;
         sim.deregister("web", false);
         sim.until(Span::secs(30), |sim| {
@@ -362,7 +364,7 @@ fn timed_out_alloc_finishes_during_restart_delay() {
 #[test]
 fn kill_of_earlier_agent_is_reported() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::SwallowExit], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SwallowExit], 1000);
         let mut web = service("web", [task("main").with("kill_after", "1s")]);
         web.task_groups[0].shutdown_delay = Some(SOON);
         sim.register(&web);

@@ -13,7 +13,7 @@ use drover_sim_tests::inspect::{Inspect, SOON};
 #[test]
 fn crash_between_alloc_and_task_record_leaves_nothing() {
     for_seeds(300, |sim| {
-        sim.world.faults = Faults::only(&[Fault::Crash, Fault::FailCommit], 150);
+        sim.world.scene.faults = Faults::only(&[Fault::Crash, Fault::FailCommit], 150);
         sim.register(&service("web", [task("main")]));
         sim.run(Span::secs(5))?;
         sim.deregister("web", true);
@@ -100,7 +100,7 @@ fn ended_launch_is_not_destroyed_again() {
             sim.task("sum", "main")
                 .is_some_and(|task| matches!(task.phase(), Phase::Cleaning(_)))
         })?;
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500).budget(2);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowAnswer], 500).budget(2);
         sim.run(Span::secs(10))?;
         sim.world.disk.full = true;
         // One change is under way to the disk, and another one waits for it.

@@ -37,7 +37,8 @@ const TROUBLE: &[Fault] = &[
 #[test]
 fn probe_that_worked_is_asked_again_soon_when_it_fails() {
     for_seeds(10, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailProbe, Fault::HangProbe], 300).budget(1000);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::FailProbe, Fault::HangProbe], 300).budget(1000);
         sim.register(&service("web", [task("main")]));
         sim.run(Span::secs(48 * 3600))?;
         sim.converge()
@@ -47,7 +48,7 @@ fn probe_that_worked_is_asked_again_soon_when_it_fails() {
 #[test]
 fn hanging_probe_delays_first_job_by_timeout_only() {
     for_seeds(60, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
         sim.restart()?;
         sim.register(&service("web", [task("main")]));
         sim.until(PROBED, |sim| sim.runs("web", "main"))
@@ -58,7 +59,7 @@ fn hanging_probe_delays_first_job_by_timeout_only() {
 #[test]
 fn device_that_lacks_an_attribute_differs_from_each_value_of_it() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let rules = |operand: &str| {
             let mut main = on_devices("fpga", 1);
             main.resources.devices[0].constraints.push(Constraint {
@@ -87,7 +88,7 @@ fn silent_device_plugin_blocks_only_its_users() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
         sim.restart()?;
         sim.register(&service("plain", [task("main")]));
         sim.register(&service("fast", [on_devices("fpga", 1)]));
@@ -118,7 +119,8 @@ fn device_is_reassigned_when_holder_is_gone() {
 #[test]
 fn unkillable_process_keeps_its_device() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
         let old = service("web", [on_devices("fpga", 1)]);
         sim.register(&old);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -160,7 +162,7 @@ fn gc_waits_for_first_evaluations() {
         let group = group("g", [main]).reschedules(1, Span::secs(900));
         sim.register(&job("sum", JobType::Batch, [group]));
         sim.until(LATE, |sim| sim.all_over("sum", ClientStatus::Failed))?;
-        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000).budget(3);
         sim.restart()?;
         sim.ask(CollectGarbage);
         sim.run(Span::secs(300))?;
@@ -180,7 +182,7 @@ fn tasks_survive_machine_faults() {
         sim.until(SOON, |sim| {
             sim.runs("plain", "main") && sim.runs("fast", "fast")
         })?;
-        sim.world.faults = Faults::only(TROUBLE, 300).budget(200);
+        sim.world.scene.faults = Faults::only(TROUBLE, 300).budget(200);
         sim.run(Span::secs(3600))?;
         let starts = (sim.world.starts_of("main"), sim.world.starts_of("fast"));
         sim.expect_that(starts == (1, 1), &format!("nothing restarts: {starts:?}"))?;

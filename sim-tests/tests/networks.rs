@@ -66,7 +66,7 @@ fn network_is_found_again_with_same_address() {
 #[test]
 fn half_made_network_is_removed_or_completed() {
     for_seeds(60, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HalfNetwork], 1000).budget(2);
+        sim.world.scene.faults = Faults::only(&[Fault::HalfNetwork], 1000).budget(2);
         sim.register(&web("one"));
         // Each of the two costs an allocation, whose replacement waits longer.
         sim.until(Span::secs(600), |sim| sim.runs("one", "one"))?;

@@ -71,7 +71,7 @@ fn blocked(sim: &Sim, id: &str) -> Option<PlacementFailure> {
 }
 
 fn quiet(sim: &mut Sim) {
-    sim.world.faults = Faults::none();
+    sim.world.scene.faults = Faults::none();
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn drain_all(sim: &mut Sim, deadline: DrainDeadline) -> Scenario {
 #[test]
 fn drain_is_complete_though_timers_are_slow() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::only(&[Fault::SlowTimer], 500).budget(5);
+        sim.world.scene.faults = Faults::only(&[Fault::SlowTimer], 500).budget(5);
         sim.register(&batch(EVER));
         sim.until(SOON, |sim| sim.runs("batch", "work"))?;
         ask(sim, drain(DrainDeadline::After(Span::secs(30))))?;

@@ -51,7 +51,7 @@ fn dead_job_is_notified_by_its_last_allocation() {
 
 fn story(sim: &mut Sim) -> Scenario {
     let trouble = [Fault::DiskPressure, Fault::HangProbe, Fault::FailProbe];
-    sim.world.faults = Faults::only(&trouble, 300);
+    sim.world.scene.faults = Faults::only(&trouble, 300);
     sim.register(&job("web", JobType::Service, [group("g", [task("main")])]));
     sim.run(Span::secs(3600))?;
     sim.converge()

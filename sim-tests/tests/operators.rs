@@ -181,7 +181,7 @@ fn delay_of_failed_task_is_ended_by_stop_without_it() {
         web.task_groups[0].tasks[0] = main;
         sim.register(&web);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
         sim.a_template_changes();
         let waits = |sim: &Sim| sim.task_events("web", "main", EventType::WaitingShutdownDelay);
         sim.until(SOON, |sim| waits(sim) == 1)?;

@@ -128,7 +128,7 @@ fn clock_set_forwards_launches_latest_at_once() {
     for_seeds(60, |sim| {
         sim.register(&cron(EACH_FIVE, "1s"));
         sim.run(Span::secs(5))?;
-        sim.world.jump_wall(Span::secs(30 * 60));
+        sim.world.scene.jump_wall(Span::secs(30 * 60));
         sim.run(Span::secs(10))?;
         let latest = launch(QUARTER_PAST + 25 * 60);
         sim.expect_that(launched(sim) == [latest], "the latest, at once")?;
@@ -144,13 +144,13 @@ fn clock_set_back_launches_nothing_twice_and_forgets_nothing() {
         sim.register(&cron(EACH_FIVE, "1s"));
         sim.run(Span::secs(2 * 60))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "the first")?;
-        sim.world.jump_wall(Span::secs(23 * 60));
+        sim.world.scene.jump_wall(Span::secs(23 * 60));
         sim.run(Span::secs(30))?;
         sim.expect_that(
             sim.world.starts_of("main") == 2,
             "22:35, of those that were missed",
         )?;
-        sim.world.jump_wall(Span::secs(-24 * 60));
+        sim.world.scene.jump_wall(Span::secs(-24 * 60));
         sim.run(HOUR)?;
         // All of the nine, the second at 22:35 before the others.
         let starts = sim.world.starts_of("main");
@@ -188,7 +188,7 @@ fn launch_that_is_to_be_replaced_now_holds_up_the_next() {
         let job = with(periodic(failing, "*/10 14-16 22 14 11 * 2023"), |it| {
             it.prohibit_overlap = true;
         });
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000);
         sim.register(&job);
         sim.run(Span::secs(150))?;
         sim.expect_that(launched(sim).len() == 1, "the first alone")
@@ -225,7 +225,7 @@ fn time_that_comes_before_fingerprints_does_not_overlap_waiting_launch() {
         sim.register(&job);
         sim.run(Span::secs(6 * 60))?;
         sim.expect_that(launched(sim) == [launch(QUARTER_PAST)], "it waits")?;
-        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000);
         sim.run(Span::secs(38))?;
         sim.restart()?;
         sim.run(Span::secs(2))?;

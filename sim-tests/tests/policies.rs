@@ -204,7 +204,7 @@ fn reboot_loss_survives_agent_crash() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.reboot();
         sim.restart()?;
-        sim.world.faults = Faults::only(&[Fault::Crash, Fault::CrashInStep], 200).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::Crash, Fault::CrashInStep], 200).budget(3);
         sim.until(Span::secs(3600), |sim| sim.runs("web", "main"))?;
         sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
         sim.converge()
@@ -214,7 +214,7 @@ fn reboot_loss_survives_agent_crash() {
 #[test]
 fn lost_start_is_repeated_without_attempt() {
     for_seeds(40, |sim| {
-        sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::LoseStart], 1000).budget(3);
         let main = task("main").restarts(0, DAY, Span::secs(3600), RestartMode::Fail);
         sim.register(&service("web", [main]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -227,7 +227,7 @@ fn lost_start_is_repeated_without_attempt() {
 #[test]
 fn fourth_lost_start_uses_attempt() {
     for_seeds(40, |sim| {
-        sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(20);
+        sim.world.scene.faults = Faults::only(&[Fault::LoseStart], 1000).budget(20);
         let main = task("main").restarts(2, DAY, Span::secs(1), RestartMode::Fail);
         sim.register(&batch("sum", [main]));
         sim.until(SOON, |sim| {
@@ -416,7 +416,7 @@ fn reschedule_delay_follows_delay_function() {
 #[test]
 fn failed_destroy_is_not_awaited() {
     for_seeds(60, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailDestroy], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailDestroy], 1000);
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
         sim.until(Span::secs(3600), |sim| {
             sim.all_over("sum", ClientStatus::Complete)

@@ -173,7 +173,8 @@ fn least_important_alloc_goes_where_either_would_do() {
 #[test]
 fn preempting_alloc_waits_for_holder_to_end() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 500).budget(20);
+        sim.world.scene.faults =
+            Faults::only(&[Fault::HangStop, Fault::HangDestroy], 500).budget(20);
         sim.register(&service("low", 30, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
         sim.register(&service("web", 50, on_port("main", 8080)));
@@ -289,7 +290,7 @@ fn preempted_pending_alloc_is_placed_again() {
 fn alloc_ending_by_itself_is_evicted_not_awaited() {
     for delay in [0, 3] {
         let steps = each_crash(7, |sim| {
-            sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+            sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
             let mut group = on_port("main", 8080).count(2).never_again();
             group.shutdown_delay = Some(Span::secs(delay));
             sim.register(&service("web", 50, group));

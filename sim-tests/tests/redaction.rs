@@ -37,7 +37,7 @@ fn hidden<T: Serialize + DeserializeOwned>(value: &T) -> T {
 /// texts refer to each other.
 fn life(seed: u64) -> Segment {
     let mut sim = Sim::new(seed);
-    sim.world.faults = Faults::swarm(seed);
+    sim.world.scene.faults = Faults::swarm(seed);
     for round in 0..4 {
         for (nth, job) in chaos::script(seed).jobs.iter().enumerate() {
             let mut job = job.clone();
@@ -138,7 +138,7 @@ fn life_of_destroys(seed: u64) -> Segment {
     sim.register(&many);
     let _ = sim.run(Span::secs(60));
     if seed % 2 == 1 {
-        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
     }
     sim.ask(CollectGarbage);
     let _ = sim.run(Span::secs(600));

@@ -81,12 +81,12 @@ fn moved_job_brings_its_disk_despite_crashes() {
 
 /// A job waits for a node that does not answer, and its next version runs in its place in the end.
 fn replaced_while_it_waits(sim: &mut Sim) -> Result<(), Violation> {
-    sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+    sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
     sim.take_over(&keeper());
     sim.run(Span::secs(10))?;
     sim.register(&next_version(&keeper()));
     sim.run(Span::secs(10))?;
-    sim.world.faults = Faults::none();
+    sim.world.scene.faults = Faults::none();
     sim.until(AN_HOUR, |sim| sim.runs("db", "main"))
 }
 
@@ -121,12 +121,12 @@ fn fetched_disk_is_not_hidden_by_local_one() {
         let old = sim.live("db").map(|alloc| alloc.record().id);
         sim.deregister("db", false);
         sim.run(Span::secs(60))?;
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&stays);
         sim.run(Span::secs(10))?;
         sim.register(&next_version(&keeper()));
         sim.run(Span::secs(10))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         let live = sim.live("db").map(|alloc| alloc.record().id);
         let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
@@ -145,7 +145,7 @@ fn removed_copy_awaits_no_node() {
             return Ok(());
         }
         let two = changed(&keeper(), |group| group.count = Some(2));
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&two);
         sim.run(Span::secs(10))?;
         let awaits = |sim: &Sim| {
@@ -156,7 +156,7 @@ fn removed_copy_awaits_no_node() {
         sim.register(&keeper());
         sim.run(Span::secs(10))?;
         sim.expect_that(awaits(sim), "one still does")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.living("main") == 1)?;
         sim.expect_that(!awaits(sim), "all that is wanted is here")?;
         sim.converge()
@@ -171,12 +171,12 @@ fn long_waiting_alloc_becomes_healthy() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         let group = group("g", [task("main")]).migrates().rolls(1);
         sim.take_over(&job("db", JobType::Service, [group]));
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let health = |sim: &Sim| Some(sim.live("db")?.record().health?.healthy);
         sim.until(Span::secs(300), |sim| health(sim).is_some())?;
         sim.expect_that(health(sim) == Some(true), "ten minutes were not its own")?;
@@ -191,7 +191,7 @@ fn unreachable_node_is_awaited() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&keeper());
         sim.run(Span::secs(600))?;
         let view = sim.view();
@@ -200,7 +200,7 @@ fn unreachable_node_is_awaited() {
         let named = words.contains("http://other:4646 to end") && words.contains("no route");
         sim.expect_that(named, "it says whom it waits for, and why")?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
         sim.converge()
     });
@@ -208,7 +208,7 @@ fn unreachable_node_is_awaited() {
 
 /// A job waits for a node that does not answer, and is stopped.
 fn stopped_while_it_waits(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
-    sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+    sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
     sim.take_over(job);
     sim.run(Span::secs(100))?;
     sim.deregister("db", false);
@@ -228,7 +228,7 @@ fn alloc_waiting_for_unreachable_node_can_be_stopped() {
                 .all(|a| *a.phase() == Phase::Finished)
         };
         sim.expect_that(over(sim), "it waits no longer")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.converge()
     });
 }
@@ -241,12 +241,12 @@ fn failing_disk_transfer_is_given_up() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::BrokenDisk], 1000);
         sim.take_over(&keeper());
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         sim.expect_that(!has_the_disk(sim), "an empty disk")?;
         sim.expect_that(has_event(sim, "The disk begins empty"), "and that is told")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.converge()
     });
 }
@@ -257,10 +257,10 @@ fn interrupted_disk_transfer_is_retried() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::BrokenDisk], 1000);
         sim.take_over(&keeper());
         sim.run(Span::secs(20))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
         sim.converge()
@@ -275,7 +275,7 @@ fn disk_transfer_is_tried_five_times() {
             return Ok(());
         }
         let broken = if sim.seed().is_multiple_of(2) { 4 } else { 5 };
-        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000).budget(broken);
+        sim.world.scene.faults = Faults::only(&[Fault::BrokenDisk], 1000).budget(broken);
         sim.take_over(&keeper());
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         let words = format!("{broken} tries failed");
@@ -290,11 +290,11 @@ fn alloc_forgotten_by_its_node_is_not_awaited() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::ForgetfulNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::ForgetfulNode], 1000);
         sim.take_over(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_event(sim, "knows nothing of it"), "and that is told")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.converge()
     });
 }
@@ -352,7 +352,7 @@ fn collected_alloc_leaves_remote_wait_to_next() {
         sim.register(&keeper());
         sim.run(Span::secs(300))?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
         sim.converge()
@@ -368,18 +368,18 @@ fn job_registered_during_purge_keeps_remote_wait() {
         let job = changed(&keeper(), |group| group.count = Some(2));
         stopped_while_it_waits(sim, &job)?;
         // What hangs is not removed for now.
-        sim.world.faults = Faults::only(&[Fault::HangHook], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::HangHook], 500);
         sim.deregister("db", true);
         sim.run(SOON)?;
         if sim.seed() == BENIGN || sim.allocs("db").len() != 1 {
             return Ok(());
         }
         met.set(met.get() + 1);
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.register(&job);
         sim.run(Span::secs(300))?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
         sim.converge()
     });
@@ -401,7 +401,7 @@ fn copy_left_out_of_takeover_keeps_remote_wait() {
         sim.run(SOON)?;
         sim.expect_that(sim.allocs("db").len() == 2, "both are there")?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
         sim.converge()
     });
@@ -412,7 +412,7 @@ fn copy_left_out_of_takeover_keeps_remote_wait() {
 #[test]
 fn reverted_change_is_not_written() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&keeper());
         sim.run(Span::secs(100))?;
         sim.shutdown(ShutdownMode::StopTasks);
@@ -425,7 +425,7 @@ fn reverted_change_is_not_written() {
         sim.run(Span::secs(5))?;
         sim.expect_that(sim.live("db").is_some(), "placed anew")?;
         sim.world.disk.full = false;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 1)?;
         sim.converge()
     });
@@ -461,7 +461,7 @@ fn non_sticky_version_keeps_newer_disk() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::BrokenDisk], 1000);
         let migrates = keeper();
         sim.take_over(&migrates);
         sim.run(Span::secs(20))?;
@@ -471,7 +471,7 @@ fn non_sticky_version_keeps_newer_disk() {
         });
         sim.register(&stays);
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.register(&next_version(&migrates));
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
@@ -494,11 +494,11 @@ fn alloc_set_up_before_takeover_leaves_remote_wait_to_next() {
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.deregister("db", false);
         sim.restart()?;
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&next_version(&job));
         sim.run(Span::secs(300))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "nothing starts beside it")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(300), |sim| sim.runs("db", "main"))?;
         sim.converge()
     });

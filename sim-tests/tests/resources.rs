@@ -60,7 +60,7 @@ fn memory_is_held_until_its_holder_is_gone() {
         }
         sim.register(&wants("first", 50, 10, 800));
         sim.until(SOON, |sim| sim.runs("first", "first"))?;
-        sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
         sim.deregister("first", false);
         sim.register(&wants("second", 50, 10, 800));
         sim.run(Span::secs(1))?;
@@ -110,7 +110,7 @@ fn memory_of_two_preempted_allocs_is_awaited() {
             sim.register(&wants(name, 30, 10, 450));
             sim.until(SOON, |sim| sim.runs(name, name))?;
         }
-        sim.world.faults = Faults::only(&[Fault::HangStop], 500).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::HangStop], 500).budget(1);
         sim.register(&wants("high", 60, 10, 900));
         sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
         let alone = sim.living("one") + sim.living("two") == 0;
@@ -153,7 +153,7 @@ fn memory_wait_survives_agent_restart() {
         }
         sim.register(&wants("low", 30, 10, 800));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
-        sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
         sim.register(&wants("high", 60, 10, 900));
         sim.until(SOON, |sim| sim.live("high").is_some())?;
         sim.run(Span::secs(3))?;

@@ -28,7 +28,7 @@ fn keeper() -> Job {
 
 /// One that runs on a disk which is too full.
 fn under_disk_pressure(sim: &mut Sim) -> Result<AllocId, Violation> {
-    sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
+    sim.world.scene.faults = Faults::only(&[Fault::DiskPressure], 1000);
     sim.register(&keeper());
     sim.until(SOON, |sim| sim.runs("db", "main"))?;
     Ok(sim
@@ -101,7 +101,7 @@ fn transferred_disk_is_collected_soon() {
 fn lease_survives_transfer_of_disk_source() {
     let read = Cell::new(0);
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangHook], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangHook], 1000);
         sim.register(&keeper());
         // The first is given up when its directory is not made in time, and replaced.
         sim.run(Span::secs(200))?;
@@ -171,7 +171,7 @@ fn requested_collection_overrides_lease() {
 fn retention_lease_outlives_the_agent() {
     for seed in 1..6 {
         let steps = each_crash(seed, |sim| {
-            sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
+            sim.world.scene.faults = Faults::only(&[Fault::DiskPressure], 1000);
             sim.register(&keeper());
             sim.run(SOON)?;
             let Some(alloc) = sim.live("db").map(|alloc| alloc.record().id) else {
@@ -297,11 +297,11 @@ fn failed_alloc_is_collected_when_replacement_runs() {
     for_seeds(60, |sim| {
         let main = task("main").restarts(0, INTERVAL, Span::secs(1), RestartMode::Fail);
         let group = group("g", [main]).reschedules(5, Span::secs(30));
-        sim.world.faults = Faults::only(&[Fault::KillProcess], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::KillProcess], 1000);
         sim.register(&job("sum", JobType::Batch, [group]));
         let failed = |sim: &Sim| sim.all_over("sum", ClientStatus::Failed);
         sim.until(INTERVAL, |sim| sim.seed() == BENIGN || failed(sim))?;
-        sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::DiskPressure], 1000);
         sim.until(SOON, |sim| sim.runs("sum", "main"))?;
         let old = sim.allocs("sum").first().map(|alloc| alloc.record().id);
         let old = old.unwrap_or_default();

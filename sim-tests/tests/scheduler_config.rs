@@ -161,3 +161,25 @@ fn agent_dies_at_any_step_of_setting_the_scheduler() {
     });
     assert!(crashes > 5, "{crashes}");
 }
+
+/// What a start is given is checked by the property `start_is_that_of_job_file`.
+#[test]
+fn memory_max_is_not_given_where_it_does_not_count() {
+    for_seeds(10, |sim| {
+        let config = SchedulerConfig {
+            memory_oversubscription: false,
+            ..SchedulerConfig::default()
+        };
+        set(sim, config, None)?;
+        sim.restart()?;
+        let mut hungry = service("hungry", 50);
+        hungry.task_groups[0].tasks[0].resources.memory_max_mb = 4096;
+        sim.register(&hungry);
+        sim.run(Span::secs(60))?;
+        sim.expect_that(
+            sim.runs("hungry", "hungry"),
+            "it runs within what it reserved",
+        )?;
+        sim.converge()
+    });
+}

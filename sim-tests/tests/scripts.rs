@@ -71,7 +71,7 @@ fn fatal_script_fails_task() {
                 return Ok(());
             }
             started(sim, scripted(|script| script.fail_on_error = fatal))?;
-            sim.world.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
+            sim.world.scene.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
             sim.a_template_changes();
             sim.until(SOON, |sim| failed(sim) == 1)?;
             if fatal {
@@ -98,7 +98,7 @@ fn changes_wait_for_running_script() {
         let mut main = scripted(|script| script.timeout = Span::secs(600));
         main.templates[0].splay = Span::ZERO;
         started(sim, main)?;
-        sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
         sim.a_template_changes();
         sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.a_template_changes();
@@ -146,7 +146,7 @@ fn change_script_ends_with_its_task() {
             script.fail_on_error = true;
         });
         started(sim, main)?;
-        sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
         sim.a_template_changes();
         sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.deregister("web", false);
@@ -167,7 +167,7 @@ fn change_script_is_not_run_while_its_task_stops() {
         main.shutdown_delay = Span::secs(60);
         started(sim, main)?;
         sim.run(SOON)?;
-        sim.world.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
         sim.a_template_changes();
         sim.until(SOON, |sim| sim.knows("web", "main") == Some(1))?;
         sim.deregister("web", false);
@@ -191,8 +191,9 @@ fn fatal_script_failure_survives_crashes() {
             sim.runs("web", "main") && sim.knows("web", "main") == Some(0)
         })?;
         let first = sim.allocs("web")[0].record().id;
-        sim.world.faults = sim
+        sim.world.scene.faults = sim
             .world
+            .scene
             .faults
             .clone()
             .and(&Faults::only(&[Fault::FailScript], 1000));

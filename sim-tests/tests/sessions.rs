@@ -83,7 +83,7 @@ fn stopped_task_takes_its_sessions_along() {
 #[test]
 fn restarted_task_takes_its_sessions_along() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangSession], 500);
+        sim.world.scene.faults = Faults::only(&[Fault::HangSession], 500);
         started(sim, task("main"))?;
         let asked = open(sim);
         sim.restart_tasks("web", RestartScope::Running);
@@ -119,7 +119,7 @@ fn agent_dies_at_any_step_of_a_session_leaves_none() {
 #[test]
 fn session_that_hangs_is_refused_in_time() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangSession], 1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangSession], 1000);
         started(sim, task("main"))?;
         let asked = open(sim);
         if sim.seed() == BENIGN {

@@ -61,7 +61,7 @@ fn device_group_of_two_tasks_is_listed_once() {
 #[test]
 fn vanished_or_reset_counters_are_unset() {
     for_seeds(150, |sim| {
-        sim.world.faults = Faults::only(TROUBLE, 150).budget(1000);
+        sim.world.scene.faults = Faults::only(TROUBLE, 150).budget(1000);
         sim.register(&service("web", ["main", "second", "third"].map(task)));
         sim.until(SOON, |sim| sim.runs("web", "third"))?;
         samples(sim, 40)?;
@@ -72,7 +72,7 @@ fn vanished_or_reset_counters_are_unset() {
 #[test]
 fn restarted_task_has_no_usage_of_earlier_launch() {
     for_seeds(150, |sim| {
-        sim.world.faults = Faults::only(&[Fault::LateStatistics], 400).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::LateStatistics], 400).budget(1000);
         sim.register(&service("web", ["main", "second"].map(task)));
         sim.until(SOON, |sim| sim.runs("web", "second"))?;
         for _ in 0..10 {

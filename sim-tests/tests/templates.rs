@@ -159,7 +159,7 @@ fn template_change_during_downtime_is_applied() {
             return Ok(());
         }
         started(sim, task("main").template(ChangeMode::Restart))?;
-        sim.world.faults = Faults::only(&[Fault::ChangeTemplate], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::ChangeTemplate], 1000).budget(1);
         sim.goes_down(false, Span::secs(1));
         sim.until(SOON, |sim| {
             sim.knows("web", "main") == Some(1) && sim.runs("web", "main")
@@ -196,7 +196,7 @@ fn failed_template_watch_is_retried() {
     let failed = Cell::new(0);
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
         sim.goes_down(false, Span::secs(1));
         sim.run(SOON)?;
         // It may have been another hook that failed.
@@ -220,7 +220,7 @@ fn missing_template_data_is_awaited() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
         sim.register(&web(ChangeMode::Restart));
         sim.until(Span::secs(4000), |sim| sim.runs("web", "main"))?;
         let failed = sim.task_events("web", "main", EventType::HookFailed);
@@ -238,7 +238,7 @@ fn task_waiting_for_templates_can_be_stopped() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
         sim.register(&web(ChangeMode::Restart));
         sim.until(SOON, |sim| {
             sim.task_events("web", "main", EventType::Template) == 1
@@ -285,7 +285,7 @@ fn restart_renders_templates_again() {
         policy.render_templates = Some(true);
         main.restart_policy = Some(policy);
         started(sim, main)?;
-        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
         sim.until(SOON, |sim| {
             sim.task_events("web", "main", EventType::Template) == 1
         })

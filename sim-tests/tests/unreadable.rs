@@ -18,10 +18,15 @@ fn for_troubled_seeds(count: u64, scenario: impl Fn(&mut Sim) -> Result<(), Viol
 
 /// A new agent begins, and cannot read what was saved of any task.
 fn begin_blind(sim: &mut Sim, also: &[Fault]) -> Result<(), Violation> {
-    sim.world.faults =
+    sim.world.scene.faults =
         Faults::only(&[Fault::UnreadableRecord], 1000).and(&Faults::only(also, 1000));
     let done = sim.restart();
-    sim.world.faults = sim.world.faults.clone().without(Fault::UnreadableRecord);
+    sim.world.scene.faults = sim
+        .world
+        .scene
+        .faults
+        .clone()
+        .without(Fault::UnreadableRecord);
     done
 }
 
@@ -64,7 +69,7 @@ fn replacement_waits_for_unreadable_task_to_end() {
         sim.run(SOON)?;
         sim.expect_that(sim.world.starts_of("main") == 1, "nothing new")?;
         sim.expect_that(sim.living("main") == 1, "the old one resists")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(1200), |sim| sim.world.starts_of("main") == 2)?;
         sim.expect_that(sim.living("main") == 1, "one after the other")?;
         sim.converge()

@@ -143,7 +143,7 @@ fn failed_rollout_does_not_resume_after_reschedule() {
         sim.until(SOON, |sim| {
             rollout(sim) == Some(DeploymentStatus::Successful)
         })?;
-        sim.world.faults = Faults::only(&[Fault::FailStartedStart], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FailStartedStart], 1000).budget(1);
         sim.register(&other(&old));
         let running = Some(DeploymentStatus::Running);
         sim.until(SOON, |sim| rollout(sim) == running)?;
@@ -241,7 +241,7 @@ fn job_registered_while_stopping_runs_again() {
 #[test]
 fn dynamic_ports_have_one_holder_each() {
     for_seeds(200, |sim| {
-        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 300);
+        sim.world.scene.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 300);
         let web = job(
             "web",
             JobType::Service,

@@ -97,7 +97,7 @@ fn acknowledged_variable_survives_crash() {
 #[test]
 fn variable_is_acknowledged_after_save() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
+        sim.world.scene.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
         let reply = answered(sim, put("one", None))?;
         sim.expect_that(matches!(reply, Reply::Variable(_)), "it is put in the end")?;
         sim.converge()

@@ -185,7 +185,7 @@ fn overdue_operation_is_counted() {
         if sim.seed() == BENIGN {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
         sim.restart()?;
         sim.run(Span::secs(100))?;
         let overdue = sim.view().map_or(0, |view| view.counters().overdue);

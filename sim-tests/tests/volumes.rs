@@ -255,10 +255,10 @@ fn volume_of_restored_snapshot_that_cannot_be_made_waits_for_the_next_agent() {
         create(sim, "data");
         sim.until(SOON, |sim| is_ready(sim, "data"))?;
         sim.converge()?;
-        sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+        sim.world.scene.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
         sim.restore_snapshot()?;
         sim.run(SOON)?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         let is_kept =
             matches!(known(sim, "data"), Some((_, state)) if state != VolumeState::Deleting);
         sim.expect_that(is_kept, "it is not removed")?;
@@ -288,7 +288,7 @@ fn volume_in_use_is_not_deleted() {
         sim.run(SOON)?;
         delete(sim, "data");
         sim.until(SOON, |sim| known(sim, "data").is_none())?;
-        sim.expect_that(sim.world.volumes.is_empty(), "its directory is gone")?;
+        sim.expect_that(sim.world.volumes.made().is_empty(), "its directory is gone")?;
         sim.converge()
     });
 }
@@ -314,7 +314,7 @@ fn name_of_volume_is_unique() {
 fn failing_disk_leaves_no_directory_without_volume() {
     for_seeds(200, |sim| {
         let trouble = [Fault::HangHook, Fault::FailHook, Fault::SlowAnswer];
-        sim.world.faults = Faults::only(&trouble, 400).budget(20);
+        sim.world.scene.faults = Faults::only(&trouble, 400).budget(20);
         create(sim, "data");
         sim.run(Span::secs(400))?;
         delete(sim, "data");
@@ -366,7 +366,7 @@ fn agent_dies_at_any_step_of_making_and_deleting_a_volume() {
         sim.run(Span::secs(600))?;
         sim.converge()?;
         sim.expect_that(known(sim, "data").is_none(), "it is gone")?;
-        sim.expect_that(sim.world.volumes.is_empty(), "with its directory")
+        sim.expect_that(sim.world.volumes.made().is_empty(), "with its directory")
     });
     assert!(crashes > 10, "{crashes}");
 }

@@ -60,7 +60,7 @@ fn task_starts_when_its_service_is_registered() {
 #[test]
 fn task_starts_when_the_checks_of_its_service_pass() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.register(&web());
         sim.register(&checked_database());
         sim.until(SOON, |sim| sim.runs("database", "database"))?;
@@ -74,7 +74,7 @@ fn task_starts_when_the_checks_of_its_service_pass() {
 #[test]
 fn task_does_not_start_while_the_check_of_its_service_fails() {
     for_seeds(20, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailCheck], 1000).budget(1000);
+        sim.world.scene.faults = Faults::only(&[Fault::FailCheck], 1000).budget(1000);
         if sim.seed() == BENIGN {
             // In the world of seed 0 nothing fails.
             return Ok(());
@@ -83,7 +83,7 @@ fn task_does_not_start_while_the_check_of_its_service_fails() {
         sim.register(&checked_database());
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.living("web") == 0, "the check fails")?;
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("web", "web"))?;
         ends_well(sim)
     });
@@ -104,7 +104,7 @@ fn waiting_task_that_is_stopped_is_dead() {
 #[test]
 fn restarted_task_waits_again() {
     for_seeds(50, |sim| {
-        sim.world.faults = Faults::none();
+        sim.world.scene.faults = Faults::none();
         sim.register(&database());
         sim.until(SOON, |sim| sim.runs("database", "database"))?;
         let job = batch(

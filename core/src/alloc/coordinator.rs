@@ -52,15 +52,16 @@ impl Coordinator {
         }
     }
 
-    /// The stage that follows from the tasks' states.
+    /// The stage that follows from the tasks' states, and from whether anything of those that are not over may be
+    /// alive: one that starts does not run yet.
     #[must_use]
-    pub fn after<'a, I>(self, tasks: I) -> Coordinator
+    pub fn after<'a, I>(self, tasks: I, alive: bool) -> Coordinator
     where
         I: Iterator<Item = (Stage, &'a TaskState)> + Clone,
     {
         let mut stage = self;
         loop {
-            let next = stage.next(tasks.clone());
+            let next = stage.next(tasks.clone(), alive);
             if next == stage {
                 return stage;
             }
@@ -68,7 +69,7 @@ impl Coordinator {
         }
     }
 
-    fn next<'a, I>(self, mut tasks: I) -> Coordinator
+    fn next<'a, I>(self, mut tasks: I, alive: bool) -> Coordinator
     where
         I: Iterator<Item = (Stage, &'a TaskState)> + Clone,
     {
@@ -79,7 +80,9 @@ impl Coordinator {
             return Coordinator::Poststop;
         }
         let ready = match self {
-            Coordinator::Again => tasks.all(|(_, state)| state.state != TaskLife::Running),
+            Coordinator::Again => {
+                !alive && tasks.all(|(_, state)| state.state != TaskLife::Running)
+            }
             Coordinator::Prestart => tasks.all(|(stage, state)| match stage {
                 Stage::Prestart => state.is_successful(),
                 Stage::PrestartSidecar => state.state == TaskLife::Running,
@@ -119,7 +122,8 @@ mod tests {
     }
 
     fn reached(tasks: &[(Stage, TaskState)]) -> Coordinator {
-        Coordinator::default().after(tasks.iter().map(|(stage, state)| (*stage, state)))
+        let states = tasks.iter().map(|(stage, state)| (*stage, state));
+        Coordinator::default().after(states, false)
     }
 
     #[test]
@@ -141,6 +145,18 @@ mod tests {
         );
         tasks[0].1 = state(TaskLife::Dead);
         assert_eq!(reached(&tasks), Coordinator::Main);
+    }
+
+    #[test]
+    fn all_runs_again_when_nothing_is_alive() {
+        let waiting = [
+            (Stage::Prestart, state(TaskLife::Pending)),
+            (Stage::Main, state(TaskLife::Pending)),
+        ];
+        let states = waiting.iter().map(|(stage, state)| (*stage, state));
+        let again = |alive| Coordinator::Again.after(states.clone(), alive);
+        assert_eq!(again(true), Coordinator::Again, "one of them starts");
+        assert_eq!(again(false), Coordinator::Prestart);
     }
 
     #[test]

@@ -430,12 +430,15 @@ mod tests {
         check
     }
 
-    /// What is told when it passes or fails then.
-    fn told(check: &mut CheckRunner, second: i64, passes: bool, is_starting: bool) -> Option<bool> {
-        let now = Now {
+    fn at(second: i64) -> Now {
+        Now {
             at: Instant(0) + Span::secs(second),
             wall: Timestamp(0),
-        };
+        }
+    }
+
+    /// Whether its tasks are restarted when it passes or fails then.
+    fn restarts(check: &mut CheckRunner, second: i64, passes: bool) -> bool {
         let judgement = Judgement {
             outcome: if passes {
                 Outcome::Passing
@@ -445,8 +448,35 @@ mod tests {
             code: None,
             output: String::new(),
         };
-        check.judged(now, judgement);
-        check.news(now.at, is_starting)
+        check.judged(at(second), judgement)
+    }
+
+    /// What is told when it passes or fails then.
+    fn told(check: &mut CheckRunner, second: i64, passes: bool, is_starting: bool) -> Option<bool> {
+        restarts(check, second, passes);
+        check.news(at(second).at, is_starting)
+    }
+
+    #[test]
+    fn failures_within_grace_do_not_count_toward_limit_of_restarts() {
+        let mut check = runner(Some(Span::secs(10)));
+        let restarted = [5, 8, 11, 12].map(|second| restarts(&mut check, second, false));
+        assert_eq!(restarted, [false; 4]);
+        assert!(restarts(&mut check, 13, false), "the third past the grace");
+    }
+
+    #[test]
+    fn good_run_ends_row_of_bad_ones() {
+        let mut check = runner(None);
+        Arc::make_mut(&mut check.spec)
+            .check
+            .failures_before_critical = 3;
+        for (second, passes) in [(1, false), (2, false), (3, true), (4, false), (5, false)] {
+            restarts(&mut check, second, passes);
+        }
+        assert_eq!(check.status(), CheckStatus::Success);
+        restarts(&mut check, 6, false);
+        assert_eq!(check.status(), CheckStatus::Failure, "the third in a row");
     }
 
     #[test]

@@ -217,6 +217,18 @@ fn summer_time_skips_and_repeats() {
     );
 }
 
+/// Looking back from the beginning of a month finds the last time of the month before, however early it is asked.
+#[test]
+fn last_time_of_month_before_is_found_early_in_the_day() {
+    let [nightly, monthly] = ["0 23 * * *", "30 22 L * *"]
+        .map(|spec| Expression::parse(spec).unwrap_or_else(|why| panic!("{why}")));
+    let asked = utc("2026-05-01 10:00:00");
+    assert_eq!(nightly.last(asked), Some(utc("2026-04-30 23:00:00")));
+    assert_eq!(monthly.last(asked), Some(utc("2026-04-30 22:30:00")));
+    let march = utc("2026-03-01 00:10:00");
+    assert_eq!(monthly.last(march), Some(utc("2026-02-28 22:30:00")));
+}
+
 /// Searching forwards and backwards finds the same times as looking at every second does.
 #[test]
 fn searches_agree_with_looking_at_every_second() {

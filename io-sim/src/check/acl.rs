@@ -10,6 +10,7 @@ use drover_core::ids::AccessorId;
 use drover_core::model::acl::SecretDigest;
 use drover_core::store::acl::{AclPolicyRecord, AclTokenRecord};
 use drover_core::store::{Key, Record};
+use drover_core::time::Timestamp;
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -25,6 +26,8 @@ pub(super) struct Acl {
     deleted: BTreeMap<AccessorId, u64>,
     /// The secrets of all tokens that anybody was told of.
     secrets: BTreeMap<AccessorId, SecretDigest>,
+    /// Until when they are good.
+    good_until: BTreeMap<AccessorId, Option<Timestamp>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,6 +85,7 @@ impl Checker {
                 self.acl.bootstraps += 1;
                 let (accessor, digest) = (token.token.accessor, token.token.digest);
                 self.acl.secrets.insert(accessor, digest);
+                self.acl.good_until.remove(&accessor);
                 let once = self.acl.bootstraps == 1;
                 self.holds(Property::FirstTokenIsMadeOnce, once, || {
                     format!("{accessor} is another first token")
@@ -90,7 +94,14 @@ impl Checker {
             (_, Reply::AclToken(token)) => {
                 let (accessor, digest) = (token.token.accessor, token.token.digest);
                 self.acl.secrets.insert(accessor, digest);
-                Ok(())
+                let now = token.token.expires;
+                let given = self.acl.good_until.insert(accessor, now);
+                // Another one may have been made under this number.
+                let updated = matches!(asked, Request::UpdateAclToken(_));
+                let given = given.filter(|_| updated).unwrap_or(now);
+                self.holds(Property::TokenKeepsItsTime, given == now, || {
+                    format!("{accessor} was good until {given:?}, and is until {now:?}")
+                })
             }
             (Request::DeleteAclToken(DeleteAclToken { accessor }), Reply::Done { index }) => {
                 self.acl.deleted.insert(*accessor, *index);

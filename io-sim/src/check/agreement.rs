@@ -18,7 +18,7 @@ use crate::world::World;
 impl Checker {
     /// When the trouble is over, node and servers agree.
     pub(super) fn node_and_servers_agree(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let Some(servers) = &world.servers else {
+        let Some(servers) = &world.link.servers else {
             return Ok(());
         };
         let wrong = disagreement(world, servers, agent);
@@ -31,7 +31,7 @@ impl Checker {
             wrong.unwrap_or_default()
         })?;
         self.running_services_are_at_servers(world, agent)?;
-        let known = servers.node(world.node_id).map(|it| &it.node.meta);
+        let known = servers.node(world.link.node_id).map(|it| &it.node.meta);
         let wanted = self.wanted_meta();
         let holds = known.is_none_or(|known| *known == wanted);
         self.holds(Property::NodeAndServersAgree, holds, || {
@@ -42,7 +42,7 @@ impl Checker {
 
 /// What node and servers do not agree on, if there is anything.
 pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> Option<String> {
-    let (node, view) = (world.node_id, agent.view());
+    let (node, view) = (world.link.node_id, agent.view());
     let Some(known) = servers
         .node(node)
         .filter(|it| it.status == NodeStatus::Ready)
@@ -65,7 +65,7 @@ pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> O
     let placed: BTreeMap<AllocId, &Arc<PlacedAlloc>> =
         servers.allocs_of(node).map(|it| (it.id, it)).collect();
     for (id, placed) in &placed {
-        let (name, status) = (world.names.alloc(*id), placed.client_status);
+        let (name, status) = (world.scene.names.alloc(*id), placed.client_status);
         match here(*id) {
             None if !status.is_terminal() => {
                 return Some(format!("{name} is not here, for servers it is {status:?}"));
@@ -102,7 +102,7 @@ pub(crate) fn disagreement(world: &World, servers: &Servers, agent: &Agent) -> O
     let mut allocs = view.allocs().map(AllocRunner::record);
     let dropped = allocs.find(|it| it.of_servers && !placed.contains_key(&it.id));
     if let Some(dropped) = dropped {
-        let name = world.names.alloc(dropped.id);
+        let name = world.scene.names.alloc(dropped.id);
         return Some(format!("{name} is here, and servers do not have it"));
     }
     let lives = |id: AllocId| world.alive().any(|(_, it)| it.key.alloc == id);
@@ -125,7 +125,7 @@ fn is_reported_as_it_is(world: &World, servers: &Servers, agent: &Agent, id: All
     let is_same = |task: &TaskRunner| {
         let key = &task.spec().key;
         // An agent that cannot read a task's record takes it for dead, and does not report that.
-        world.unread.contains(key) || reported.tasks.get(&key.task) == Some(task.state())
+        world.disk.unread.contains(key) || reported.tasks.get(&key.task) == Some(task.state())
     };
     let health = alloc.record().health;
     (health.is_none() || reported.health == health) && alloc.tasks().iter().all(is_same)

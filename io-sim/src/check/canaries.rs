@@ -152,12 +152,14 @@ impl Checker {
     ) -> Verdict {
         let view = agent.view();
         let rests = self.leaving || view.shutdown().is_some() || !view.is_fingerprinted();
-        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        let late = agent
+            .poll_timeout()
+            .is_some_and(|(at, _)| at <= world.scene.at);
         let runs = rollout.status == DeploymentStatus::Running;
         let Some(version) = job.version(rollout.job_version) else {
             return Ok(());
         };
-        if rests || late || !runs || world.wall_jumps > 0 {
+        if rests || late || !runs || world.scene.wall_jumps > 0 {
             return Ok(());
         }
         let now = world.now().wall;
@@ -312,7 +314,7 @@ impl Checker {
     ) -> Verdict {
         let fails = is_open(before) && rollout.status == DeploymentStatus::Failed;
         let version = job.version(rollout.job_version);
-        let Some(version) = version.filter(|_| fails && world.wall_jumps == 0) else {
+        let Some(version) = version.filter(|_| fails && world.scene.wall_jumps == 0) else {
             return Ok(());
         };
         // Whom somebody calls unhealthy may go on in the version that comes back, and then nobody judges it.
@@ -324,7 +326,8 @@ impl Checker {
         });
         let unhealthy = of_rollout(view, rollout)
             .any(|alloc| alloc.health.is_some_and(|health| !health.healthy));
-        let unhealthy = unhealthy || self.canaries.unhealthy.get(&rollout.job) == Some(&world.at);
+        let unhealthy =
+            unhealthy || self.canaries.unhealthy.get(&rollout.job) == Some(&world.scene.at);
         let now = world.now().wall;
         let is_late = |group: &TaskGroup| {
             let limit = group.update.as_ref().map(|update| update.progress_deadline);
@@ -362,6 +365,7 @@ impl Checker {
             .newest_first()
             .filter(|one| one.version < failed.version);
         let stable = earlier.find(|one| one.stable);
+        let older = earlier.any(|one| one.stable);
         // With what its copies ran, where tags are followed.
         let stable = stable.map(|stable| job.as_it_ran(stable));
         let back = stable.filter(|stable| reverts(failed) && !runs_the_same(stable, failed));
@@ -371,6 +375,10 @@ impl Checker {
             None => latest.version == failed.version,
         };
         self.sometimes(Property::SometimesDeploymentIsReverted, back.is_some());
+        self.sometimes(
+            Property::SometimesEarlierStableVersionIsPassedOver,
+            back.is_some() && older,
+        );
         self.holds(Property::FailedDeploymentRevertsOnce, holds, || {
             let back = back.map(|back| back.version);
             format!("{rollout:?}: back to {back:?}, latest {}", latest.version)

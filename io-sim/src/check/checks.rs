@@ -7,8 +7,8 @@ use std::sync::Arc;
 use drover_core::agent::{Agent, Input};
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::checks::{self, CheckSpec};
-use drover_core::effect::CheckEffect;
 use drover_core::effect::request::Health;
+use drover_core::effect::{CheckEffect, Probe};
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::{DriverInput, ProbeAnswer};
 use drover_core::model::check::{CheckKind, CheckStatus, OnUpdate};
@@ -18,7 +18,7 @@ use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Span};
 
-use super::{Checker, Property, Verdict, scripts};
+use super::{Checker, Property, Verdict, policy, scripts, services};
 use crate::world::World;
 
 /// How late anything may be: the agent is called back a minute late at most.
@@ -39,6 +39,16 @@ pub(super) struct Checks {
 type Specs = Arc<[Arc<CheckSpec>]>;
 
 impl Checks {
+    /// What was known of the checks of an allocation.
+    fn take(&mut self, id: AllocId) -> BTreeMap<usize, Known> {
+        let of_it = self.all.range((id, 0)..=(id, usize::MAX));
+        let of_it: Vec<_> = of_it.map(|(key, _)| *key).collect();
+        let taken = of_it.into_iter();
+        taken
+            .filter_map(|key| Some((key.1, self.all.remove(&key)?)))
+            .collect()
+    }
+
     /// The checks of an allocation, as the version of the job says that it runs.
     fn of_alloc(&mut self, agent: &Agent, alloc: &AllocRunner) -> Specs {
         let (id, job) = (alloc.record().id, alloc.job());
@@ -54,6 +64,33 @@ impl Checks {
         self.read.insert(id, (job.clone(), specs.clone()));
         specs
     }
+}
+
+/// What is known of a check from now on, if anything runs that it is about. The same check may stand at another place of
+/// a new version.
+fn goes_on(
+    before: &BTreeMap<usize, Known>,
+    at: usize,
+    running: Vec<LaunchId>,
+    spec: &Arc<CheckSpec>,
+    now: Instant,
+) -> Option<Known> {
+    if running.is_empty() {
+        return None;
+    }
+    let same = |known: &&Known| {
+        let mut all = running.iter();
+        known.spec == *spec && all.all(|id| known.launches.contains(id))
+    };
+    let here = before.get(&at).filter(same);
+    let known = here.or_else(|| before.values().find(same));
+    Some(match known {
+        Some(known) => Known {
+            launches: running,
+            ..known.clone()
+        },
+        None => Known::new(spec.clone(), running, now),
+    })
 }
 
 /// What is known of one check.
@@ -114,6 +151,8 @@ impl Known {
             (self.good, self.bad) = (0, self.bad + 1);
             if self.bad >= check.failures_before_critical.max(1) {
                 self.status = CheckStatus::Failure;
+            } else if (1..=self.bad).contains(&check.failures_before_warning) {
+                self.status = CheckStatus::Warning;
             }
         } else {
             (self.good, self.bad) = (self.good + 1, 0);
@@ -158,7 +197,7 @@ fn launches(alloc: &AllocRunner, spec: &CheckSpec) -> Vec<LaunchId> {
 impl Checker {
     /// An answer is about to be taken, or the time for one is over.
     pub(super) fn check_answered(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
-        let now = world.at;
+        let now = world.scene.at;
         let awaited = |op: Op| agent.view().operations().get(op);
         let found: Vec<(Op, CheckStatus)> = match input {
             Some(Input::Check(answer)) if awaited(answer.op).is_some() => {
@@ -208,8 +247,11 @@ impl Checker {
             return;
         };
         let restart = known.result(now, found);
-        let (id, spec) = (*id, known.spec.clone());
-        self.sometimes(Property::SometimesCheckFails, found == CheckStatus::Failure);
+        let (id, spec, since) = (*id, known.spec.clone(), known.since);
+        let fails = found == CheckStatus::Failure;
+        let in_grace = (spec.check.restart).is_some_and(|restart| now < since + restart.grace);
+        self.sometimes(Property::SometimesCheckFails, fails);
+        self.sometimes(Property::SometimesCheckFailsInItsGrace, fails && in_grace);
         let alloc = agent.view().alloc(id).filter(|_| restart);
         for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
             let of = task.spec();
@@ -232,8 +274,14 @@ impl Checker {
     ) -> Verdict {
         match effect {
             CheckEffect::Run {
-                op, alloc, check, ..
-            } => self.check_begins(world, agent, *alloc, *check, *op),
+                op,
+                alloc,
+                check,
+                probe,
+            } => {
+                self.check_begins(world, agent, *alloc, *check, *op)?;
+                self.check_asks_the_port_of_its_job_file(world, agent, (*alloc, *check), probe)
+            }
             CheckEffect::Cancel { op } => {
                 for known in self.checks.all.values_mut() {
                     known.asked = known.asked.filter(|(asked, _)| asked != op);
@@ -241,6 +289,38 @@ impl Checker {
                 Ok(())
             }
         }
+    }
+
+    /// A check asks its own port, if it has one, and else that of its service, where that is found.
+    fn check_asks_the_port_of_its_job_file(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        (id, at): (AllocId, usize),
+        probe: &Probe,
+    ) -> Verdict {
+        let Some(alloc) = agent.view().alloc(id) else {
+            return Ok(());
+        };
+        let specs = self.checks.of_alloc(agent, alloc);
+        let file = self.files.of(alloc);
+        let group = file.and_then(|file| policy::group(file, alloc.record().group.as_str()));
+        let (Some(spec), Some(group)) = (specs.get(at), group) else {
+            return Ok(());
+        };
+        let or = |own: &'_ str, other| match own {
+            "" => other,
+            own => own.to_owned(),
+        };
+        let label = or(&spec.check.port, spec.service_port.clone());
+        let mode = or(&spec.check.address_mode, "host".to_owned());
+        let expected = services::found_at(world, agent, alloc, group, (&label, &mode));
+        let asked = (probe.host.clone(), probe.port);
+        let holds = expected.as_ref().is_none_or(|expected| *expected == asked);
+        self.holds(Property::CheckAsksThePortOfItsJobFile, holds, || {
+            let name = world.scene.names.alloc(id);
+            format!("{name} check {at} asks {asked:?}, not {expected:?}")
+        })
     }
 
     /// The same by a program.
@@ -281,20 +361,20 @@ impl Checker {
             })
         });
         self.holds(Property::CheckRunsOnlyWhileItsTaskRuns, so, || {
-            format!("{} check {at}", world.names.alloc(id))
+            format!("{} check {at}", world.scene.names.alloc(id))
         })?;
         let ends = alloc.is_some_and(AllocRunner::is_ending);
         self.holds(Property::EndingAllocIsNotChecked, !ends, || {
-            format!("{} check {at}", world.names.alloc(id))
+            format!("{} check {at}", world.scene.names.alloc(id))
         })?;
         let known = self.checks.all.get(&(id, at));
         let open = known.and_then(|known| known.asked);
         self.holds(Property::CheckRunsOnceAtATime, open.is_none(), || {
-            format!("{} check {at} awaits {open:?}", world.names.alloc(id))
+            format!("{} check {at} awaits {open:?}", world.scene.names.alloc(id))
         })?;
         if let Some(known) = self.checks.all.get_mut(&(id, at)) {
-            known.asked = Some((op, world.at));
-            known.last = world.at;
+            known.asked = Some((op, world.scene.at));
+            known.last = world.scene.at;
         }
         Ok(())
     }
@@ -312,7 +392,7 @@ impl Checker {
         }
         let due = self.checks.due.remove(&task.spec().key);
         self.holds(Property::CheckRestartFollowsJobFile, due, || {
-            let name = world.names.task(&task.spec().key);
+            let name = world.scene.names.task(&task.spec().key);
             format!("{name} is restarted: {}", event.display_message)
         })
     }
@@ -320,7 +400,7 @@ impl Checker {
     /// After a step: whoever was to be restarted is.
     pub(super) fn due_check_restarts_happened(&mut self, world: &World) -> Verdict {
         let left = core::mem::take(&mut self.checks.due);
-        let left = left.first().map(|key| world.names.task(key));
+        let left = left.first().map(|key| world.scene.names.task(key));
         match left {
             None => Ok(()),
             Some(name) => self.holds(Property::CheckRestartFollowsJobFile, false, || {
@@ -339,50 +419,35 @@ impl Checker {
         if self.leaving || agent.view().stopped() {
             return Ok(());
         }
-        let (id, now) = (alloc.record().id, world.at);
+        let (id, now) = (alloc.record().id, world.scene.at);
         let specs = self.checks.of_alloc(agent, alloc);
+        let before = self.checks.take(id);
         for (at, spec) in specs.iter().enumerate() {
-            self.follow_check(now, alloc, (id, at), spec);
+            if let Some(known) = goes_on(&before, at, launches(alloc, spec), spec, now) {
+                self.checks.all.insert((id, at), known);
+            }
+            self.check_status_follows_its_runs(world, alloc, at)?;
             self.running_task_is_checked(world, agent, (id, at))?;
-        }
-        let of_it = (id, specs.len())..=(id, usize::MAX);
-        let gone: Vec<_> = self.checks.all.range(of_it).map(|(key, _)| *key).collect();
-        for key in gone {
-            self.checks.all.remove(&key);
         }
         self.healthy_alloc_passes_its_checks(world, alloc)
     }
 
-    fn follow_check(
+    /// What is thought of a check is what its runs in a row say.
+    fn check_status_follows_its_runs(
         &mut self,
-        now: Instant,
+        world: &World,
         alloc: &AllocRunner,
-        key: (AllocId, usize),
-        spec: &Arc<CheckSpec>,
-    ) {
-        let running = launches(alloc, spec);
-        match self.checks.all.get_mut(&key) {
-            _ if running.is_empty() => {
-                self.checks.all.remove(&key);
-            }
-            Some(known)
-                if known.spec == *spec && running.iter().all(|id| known.launches.contains(id)) =>
-            {
-                known.launches = running;
-            }
-            // The same check may stand at another place of a new version.
-            Some(_) | None => {
-                let moved =
-                    self.checks.all.iter().find(|((id, at), known)| {
-                        *id == key.0 && *at != key.1 && known.spec == *spec
-                    });
-                let moved = moved.map(|(_, known)| known.clone());
-                let goes_on =
-                    moved.filter(|known| running.iter().all(|id| known.launches.contains(id)));
-                let known = goes_on.unwrap_or_else(|| Known::new(spec.clone(), running, now));
-                self.checks.all.insert(key, known);
-            }
-        }
+        at: usize,
+    ) -> Verdict {
+        let known = self.checks.all.get(&(alloc.record().id, at));
+        let (Some(known), Some(check)) = (known, alloc.checks().get(at)) else {
+            return Ok(());
+        };
+        let (runs, status) = (known.status, check.status());
+        self.holds(Property::CheckStatusFollowsItsRuns, runs == status, || {
+            let name = world.scene.names.alloc(alloc.record().id);
+            format!("{name} check {at} is {status:?}, and its runs say {runs:?}")
+        })
     }
 
     /// A check of a running task runs within its interval, and its answer comes or is given up in time. The interval
@@ -397,20 +462,20 @@ impl Checker {
             return Ok(());
         };
         let check = &known.spec.check;
-        let timeouts = &world.timeouts;
+        let timeouts = &world.scene.timeouts;
         let of_script = match check.is_in_task() {
             true => timeouts.signal.0 + 2 * timeouts.destroy.0,
             false => 0,
         };
         let longest = check.interval.0.max(check.timeout.0 + of_script) + SLACK.0;
-        let due = (known.last + check.interval).max(world.at);
+        let due = (known.last + check.interval).max(world.scene.at);
         let called = agent.poll_timeout().map(|(at, _)| at);
         let asleep = known.asked.is_none() && called.is_none_or(|at| at > due);
-        let late = asleep || (world.at - known.last).0 > longest;
+        let late = asleep || (world.scene.at - known.last).0 > longest;
         let (last, since) = (known.last, known.since);
         self.holds(Property::RunningTaskIsChecked, !late, || {
-            let name = world.names.alloc(key.0);
-            let now = world.at;
+            let name = world.scene.names.alloc(key.0);
+            let now = world.scene.at;
             format!(
                 "{name} check {}: last {last:?}, since {since:?}, now {now:?}, called {called:?}",
                 key.1
@@ -426,7 +491,7 @@ impl Checker {
             self.checks.healthy.remove(&record.id);
             return Ok(());
         }
-        let fresh = self.checks.healthy.insert(record.id) && world.at > self.lives.began;
+        let fresh = self.checks.healthy.insert(record.id) && world.scene.at > self.lives.began;
         if self.replies.says_healthy(record.id) {
             return Ok(());
         }
@@ -446,7 +511,10 @@ impl Checker {
         let time = update.min_healthy_time;
         let bad = all.find(|(_, known)| {
             let counts = known.spec.check.on_update != OnUpdate::Ignore;
-            counts && known.fine_since.is_none_or(|since| world.at - since < time)
+            counts
+                && known
+                    .fine_since
+                    .is_none_or(|since| world.scene.at - since < time)
         });
         let bad = bad.map(|(key, known)| (key.1, known.status, known.fine_since));
         self.holds(Property::HealthyAllocPassesItsChecks, bad.is_none(), || {
@@ -461,7 +529,7 @@ impl Checker {
             let check = &known.spec.check;
             let runs = i64::from(check.success_before_passing.max(1));
             let first = check.interval.0.saturating_mul(runs) + check.timeout.0;
-            (world.at - known.since).0 <= first + SLACK.0
+            (world.scene.at - known.since).0 <= first + SLACK.0
         })
     }
 

@@ -185,7 +185,7 @@ impl Checker {
             holder.is_none_or(|it| is_there(it) && !ends(it) && !is_dropped(it))
         };
         // What servers want no more waits until those that are behind know that, too.
-        let truth = world.and_then(|world| world.servers.as_ref());
+        let truth = world.and_then(|world| world.link.servers.as_ref());
         let truth = truth.filter(|_| alloc.record().of_servers);
         let wanted = |id: AllocId| {
             truth.is_none_or(|servers| {

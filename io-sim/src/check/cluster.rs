@@ -214,7 +214,7 @@ impl Cluster {
 
     /// The agent is about to take this.
     pub(super) fn delivered(&mut self, world: &World, agent: &Agent, input: &ServerInput) {
-        let now = world.at;
+        let now = world.scene.at;
         self.prune(agent, now);
         let ServerInput::Answered { op, result } = input else {
             return;
@@ -232,12 +232,12 @@ impl Cluster {
             let kind = asked.kind();
             if result.as_ref().is_ok_and(names_servers) {
                 self.failed.remove(&kind);
-                self.silence.answered(kind, world.elapsed);
+                self.silence.answered(kind, world.scene.elapsed);
                 if is_stale(&asked, result) {
-                    self.stale.push_back(world.elapsed);
+                    self.stale.push_back(world.scene.elapsed);
                 }
             } else {
-                self.failed.insert(kind, world.elapsed);
+                self.failed.insert(kind, world.scene.elapsed);
                 self.silence.failed(Some(kind));
             }
             self.answered(agent, now, asked, result);
@@ -390,12 +390,12 @@ fn is_unknown(kind: CallErrorKind) -> bool {
 impl Checker {
     /// The trouble is over: from now on the node is not lost.
     pub(crate) fn trouble_ended(&mut self, world: &World) {
-        self.cluster.losses = world.servers.as_ref().map_or(0, Servers::losses);
+        self.cluster.losses = world.link.servers.as_ref().map_or(0, Servers::losses);
     }
 
     /// After each step: which calls are not awaited any more.
     pub(crate) fn after_step(&mut self, world: &World, agent: &Agent) {
-        self.cluster.prune(agent, world.at);
+        self.cluster.prune(agent, world.scene.at);
     }
 
     pub(super) fn server_effect(
@@ -404,7 +404,7 @@ impl Checker {
         agent: &Agent,
         effect: &ServerEffect,
     ) -> Verdict {
-        self.cluster.prune(agent, world.at);
+        self.cluster.prune(agent, world.scene.at);
         match effect {
             ServerEffect::Servers(servers) => self.new_servers_are_handed_on(servers),
             ServerEffect::Cancel { op } => {
@@ -417,7 +417,10 @@ impl Checker {
                 self.calls_of_one_kind_follow_each_other(call)?;
                 match call {
                     Call::Heartbeat { .. } => self.heartbeat_waits_for_its_time(world)?,
-                    Call::Register(node) => self.unchanged_node_is_not_registered_again(node)?,
+                    Call::Register(node) => {
+                        self.registered_node_is_known(agent)?;
+                        self.unchanged_node_is_not_registered_again(node)?;
+                    }
                     Call::ReportAllocs(reports) => {
                         for report in reports {
                             self.report_to_servers_is_true(world, agent, report)?;
@@ -443,6 +446,16 @@ impl Checker {
         }
     }
 
+    /// Servers would place nothing on a node whose drivers are missing, or take what runs there for lost.
+    fn registered_node_is_known(&mut self, agent: &Agent) -> Verdict {
+        let drivers = agent.view().machine().drivers();
+        let awaited = drivers.awaits_first_report();
+        self.holds(Property::RegisteredNodeIsKnown, !awaited, || {
+            let awaited = drivers.awaited().collect::<Vec<_>>();
+            format!("nothing is known yet of {awaited:?}")
+        })
+    }
+
     fn new_servers_are_handed_on(&mut self, servers: &[Arc<str>]) -> Verdict {
         let news = !servers.is_empty() && self.cluster.servers != servers;
         self.cluster.servers = servers.to_vec();
@@ -452,7 +465,7 @@ impl Checker {
     }
 
     fn calls_to_servers_are_few(&mut self, world: &World, call: &Call) -> Verdict {
-        let now = world.elapsed;
+        let now = world.scene.elapsed;
         let recent = &mut self.cluster.recent;
         recent.push_back(now);
         recent.retain(|at| now.0 - at.0 <= Span::secs(1).0);
@@ -472,7 +485,7 @@ impl Checker {
     }
 
     fn failed_call_is_repeated_after_a_pause(&mut self, world: &World, call: &Call) -> Verdict {
-        let (kind, now) = (call.kind(), world.elapsed);
+        let (kind, now) = (call.kind(), world.scene.elapsed);
         let failed = self.cluster.failed.remove(&kind);
         let paused = failed.is_none_or(|at| now.0 - at.0 >= SHORTEST_PAUSE.0);
         self.holds(Property::FailedCallIsRepeatedAfterAPause, paused, || {
@@ -490,11 +503,11 @@ impl Checker {
 
     fn heartbeat_waits_for_its_time(&mut self, world: &World) -> Verdict {
         let next = self.cluster.next_beat;
-        let is_early = next.is_some_and(|next| world.at < next);
+        let is_early = next.is_some_and(|next| world.scene.at < next);
         let is_wanted = !is_early || self.cluster.unnamed > 0;
         self.cluster.unnamed -= usize::from(is_early && is_wanted);
         self.holds(Property::HeartbeatWaitsForItsTime, is_wanted, || {
-            format!("sent at {:?}, due at {next:?}", world.at)
+            format!("sent at {:?}, due at {next:?}", world.scene.at)
         })
     }
 

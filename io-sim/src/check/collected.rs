@@ -4,45 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
-use drover_core::ids::{AllocId, JobKey};
+use drover_core::ids::AllocId;
 use drover_core::model::alloc::TaskState;
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::store::collected::CollectedAlloc;
 use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
 use drover_core::store::{Batch, Key, Record};
 
+use super::after::After;
 use super::history::{saved_alloc, saved_job};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
-
-/// The records that the disk holds when a commit is saved, by allocation.
-fn records_after<'a>(world: &'a World, batch: &'a Batch) -> BTreeMap<AllocId, &'a CollectedAlloc> {
-    let changed = batch.iter().map(|(key, record)| (key, record.as_ref()));
-    let saved = world.disk.records().iter();
-    let all = saved
-        .map(|(key, record)| (key, Some(record)))
-        .chain(changed);
-    let mut after = BTreeMap::new();
-    for (key, record) in all {
-        match (key, record) {
-            (Key::Collected(id), Some(Record::Collected(record))) => {
-                after.insert(*id, &**record);
-            }
-            (Key::Collected(id), _) => drop(after.remove(id)),
-            _ => {}
-        }
-    }
-    after
-}
-
-/// A job as the disk holds it when a commit is saved.
-fn job_after<'a>(world: &'a World, batch: &'a Batch, key: &JobKey) -> Option<&'a JobRecord> {
-    match batch.get(&Key::Job(key.clone())) {
-        Some(Some(Record::Job(job))) => Some(job),
-        Some(_) => None,
-        None => saved_job(world, key),
-    }
-}
 
 impl Checker {
     /// Looks at a commit that leaves.
@@ -59,7 +31,7 @@ impl Checker {
         {
             return Ok(());
         }
-        let after = records_after(world, batch);
+        let after = After::of(world, batch).collected();
         let most = self.kept_records;
         self.holds(
             Property::CollectedRecordsAreBounded,
@@ -102,7 +74,7 @@ impl Checker {
         let purged = |job: &JobRecord| job.purge;
         let job_goes =
             self.job_goes(agent, &alloc.job) || saved_job(world, &alloc.job).is_some_and(purged);
-        let job = job_after(world, batch, &alloc.job);
+        let job = After::of(world, batch).job(&alloc.job);
         let version_goes = job.is_none_or(|job| job.version(alloc.job_version).is_none());
         // Some of those that came after it may have gone in the same commit, with their version, or
         // before their record was ever saved.

@@ -80,7 +80,7 @@ impl Checker {
         task: &TaskRunner,
         event: &TaskEvent,
     ) -> Verdict {
-        let (key, now) = (&task.spec().key, world.at);
+        let (key, now) = (&task.spec().key, world.scene.at);
         match event.kind {
             EventType::Killing => {
                 self.delays.kills.entry(key.clone()).or_insert(now);
@@ -153,7 +153,7 @@ impl Checker {
         };
         let said = self.delays_of(alloc, Some(key));
         let least = said.iter().min().copied().unwrap_or(Span::ZERO);
-        let now = world.at;
+        let now = world.scene.at;
         self.stop_waits_for_removed_services(now, (alloc, key), since + least)?;
         self.holds(
             Property::StopWaitsForShutdownDelay,
@@ -186,9 +186,9 @@ impl Checker {
         if self.delays.ends.contains_key(&record.id) {
             return Ok(());
         }
-        self.delays.ends.insert(record.id, world.at);
+        self.delays.ends.insert(record.id, world.scene.at);
         let said = self.delays_of(alloc, None);
-        let waits = until.map_or(Span::ZERO, |until| until - world.at);
+        let waits = until.map_or(Span::ZERO, |until| until - world.scene.at);
         let holds = said.is_empty() || said.contains(&waits);
         self.holds(Property::ShutdownDelayIsThatOfJobFile, holds, || {
             format!("{} waits {waits}, its job file says {said:?}", record.name)

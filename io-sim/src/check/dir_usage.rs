@@ -94,11 +94,11 @@ impl Checker {
             return Ok(());
         };
         let interval = self.dir_usage.interval;
-        let last = self.dir_usage.last.replace(world.at);
-        self.dir_usage.asked = Some((*op, world.at));
-        let waited = last.is_none_or(|last| world.at - last >= interval);
+        let last = self.dir_usage.last.replace(world.scene.at);
+        self.dir_usage.asked = Some((*op, world.scene.at));
+        let waited = last.is_none_or(|last| world.scene.at - last >= interval);
         self.holds(Property::DirsAreMeasuredInIntervals, waited, || {
-            format!("it is asked at {:?}, and was at {last:?}", world.at)
+            format!("it is asked at {:?}, and was at {last:?}", world.scene.at)
         })
     }
 
@@ -107,8 +107,9 @@ impl Checker {
         let NodeInput::DirUsage { op, result } = reported else {
             return;
         };
-        let in_time =
-            |(asked, at): &mut (Op, Instant)| asked == op && world.at < *at + world.timeouts.hook;
+        let in_time = |(asked, at): &mut (Op, Instant)| {
+            asked == op && world.scene.at < *at + world.scene.timeouts.hook
+        };
         let awaited = self.dir_usage.asked.take_if(in_time).is_some();
         let Some(measured) = result.as_ref().ok().filter(|_| awaited && !self.leaving) else {
             return;

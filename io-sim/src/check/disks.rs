@@ -9,13 +9,16 @@ use drover_core::agent::requests::{HandOver, Request, TakeOver, TransferComplete
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
+use drover_core::input::HookInput;
 use drover_core::model::group::EphemeralDisk;
-use drover_core::model::remote::RemotePrevious;
+use drover_core::model::remote::{Remote, RemotePrevious};
+use drover_core::op::Op;
 use drover_core::store::disk::Disk;
 use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Instant, Span, Timestamp};
+use drover_core::work::AskRemote;
 
 use super::limits::{DISK_FETCHES, DISK_KEPT_AFTER_TRANSFER, DISK_KEPT_FOR_NODE};
 use super::{Checker, Property, Verdict};
@@ -45,6 +48,10 @@ pub(super) struct Disks {
     outdated: BTreeSet<AllocId>,
     /// When the latest question about one left, in which life of the agent, and on whose behalf.
     asked: BTreeMap<(AllocId, AllocId), (u64, Instant)>,
+    /// Which question it was, in this life.
+    questions: BTreeMap<Op, (AllocId, AllocId)>,
+    /// The index of the latest answer, none after one that was none.
+    answers: BTreeMap<(AllocId, AllocId), u64>,
 }
 
 /// Until when the directories of these allocations are kept.
@@ -85,12 +92,14 @@ fn settings(alloc: &AllocRunner) -> EphemeralDisk {
 
 /// Whether anything of an allocation ever ran.
 fn ran(world: &World, id: AllocId) -> bool {
-    let mut processes = world.processes.values();
+    let mut processes = world.processes.all.values();
     processes.any(|process| process.key.alloc == id && process.starts > 0)
 }
 
 impl Disks {
     pub(super) fn agent_died(&mut self) {
+        self.questions.clear();
+        self.answers.clear();
         self.taken_over.clear();
         self.handover.clear();
         self.going.clear();
@@ -208,6 +217,18 @@ impl Disks {
 
     /// Of a job that is forgotten nothing is kept for anybody. One that is purged may be wanted again
     /// before that.
+    /// Another node answers, or does not.
+    pub(super) fn node_answered(&mut self, reported: &HookInput) {
+        let Some(key) = self.questions.remove(&reported.op) else {
+            return;
+        };
+        let remote = reported.result.as_ref().ok().and_then(|it| it.remote);
+        match remote {
+            Some(Remote::Runs { index }) => self.answers.insert(key, index),
+            Some(Remote::Ended | Remote::Unknown) | None => self.answers.remove(&key),
+        };
+    }
+
     pub(super) fn forget(&mut self, agent: &Agent) {
         let is_known = |slot: &Slot| agent.view().job(&slot.job).is_some();
         self.elsewhere.retain(|slot, _| is_known(slot));
@@ -300,7 +321,7 @@ impl Checker {
             true => {
                 let previous = record.previous.filter(|id| ran(world, *id));
                 // Who had it last may have been forgotten, or collected while the node was cut off, and goes with it.
-                let servers = world.servers.as_ref();
+                let servers = world.link.servers.as_ref();
                 let is_gone = |id| servers.is_some_and(|it| it.forgot_who_replaced(id));
                 previous.filter(|id| !self.disks.lost.contains(id) && !is_gone(*id))
             }
@@ -378,12 +399,29 @@ impl Checker {
         alloc: AllocId,
         previous: &RemotePrevious,
     ) -> Verdict {
-        let (life, now) = (world.life, world.now().at);
+        let (life, now) = (world.scene.life, world.now().at);
         let key = (alloc, previous.alloc);
         let before = self.disks.asked.insert(key, (life, now));
         let soon = before.is_some_and(|(of, at)| of == life && now - at < Span::secs(1));
         self.holds(Property::RequestsToOtherNodesHaveABackoff, !soon, || {
             format!("{previous:?}, last asked {before:?}, now {now:?}")
+        })
+    }
+
+    /// Another node is asked for what changed since its last answer; after it gave none, for everything: its numbers may
+    /// have begun anew.
+    pub(crate) fn question_to_other_node_follows_its_answer(
+        &mut self,
+        alloc: AllocId,
+        op: Op,
+        asked: &AskRemote,
+    ) -> Verdict {
+        let key = (alloc, asked.previous.alloc);
+        self.disks.questions.insert(op, key);
+        let known = self.disks.answers.get(&key).copied();
+        let holds = asked.index == 0 || Some(asked.index) == known;
+        self.holds(Property::QuestionToOtherNodeFollowsItsAnswer, holds, || {
+            format!("{asked:?}, and the last answer was {known:?}")
         })
     }
 

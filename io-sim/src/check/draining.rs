@@ -83,15 +83,15 @@ impl Draining {
             let until = match (drain.spec.deadline, drain.force_at) {
                 (DrainDeadline::After(span), Some(force_at)) => {
                     let left = (force_at - world.now().wall).0.clamp(0, span.0);
-                    Some(world.at + Span(left))
+                    Some(world.scene.at + Span(left))
                 }
                 (DrainDeadline::After(_) | DrainDeadline::Never, _) => None,
-                (DrainDeadline::Force, _) => Some(world.at),
+                (DrainDeadline::Force, _) => Some(world.scene.at),
             };
             Drain {
                 spec: drain.spec,
                 until,
-                forced: until.is_some_and(|until| until <= world.at),
+                forced: until.is_some_and(|until| until <= world.scene.at),
             }
         });
         self.closed_at = self.is_closed().then_some(node.modify_index);
@@ -115,9 +115,9 @@ impl Draining {
                 spec: Some(spec), ..
             }) => {
                 let until = match spec.deadline {
-                    DrainDeadline::Force => Some(world.at),
+                    DrainDeadline::Force => Some(world.scene.at),
                     DrainDeadline::Never => None,
-                    DrainDeadline::After(span) => Some(world.at + span),
+                    DrainDeadline::After(span) => Some(world.scene.at + span),
                 };
                 let forced = spec.deadline == DrainDeadline::Force;
                 let spec = *spec;
@@ -150,7 +150,7 @@ impl Draining {
     /// The agent is called back.
     pub(super) fn called_back(&mut self, world: &World) {
         if let Some(drain) = &mut self.drain {
-            drain.forced |= drain.until.is_some_and(|until| until <= world.at);
+            drain.forced |= drain.until.is_some_and(|until| until <= world.scene.at);
         }
     }
 }
@@ -237,7 +237,7 @@ impl Checker {
         };
         if let Some(until) = drain.until.filter(|_| !drain.forced) {
             let called = agent.poll_timeout().map(|(at, _)| at);
-            let holds = called.is_some_and(|at| at <= until.max(world.at));
+            let holds = called.is_some_and(|at| at <= until.max(world.scene.at));
             return self.holds(Property::DrainDeadlineIsKept, holds, || {
                 format!("until {until:?}, called {called:?}")
             });
@@ -261,10 +261,9 @@ impl Checker {
             }
             return Ok(());
         };
-        let forced = self
-            .draining
-            .drain
-            .is_none_or(|drain| drain.forced || drain.until.is_some_and(|until| until <= world.at));
+        let forced = self.draining.drain.is_none_or(|drain| {
+            drain.forced || drain.until.is_some_and(|until| until <= world.scene.at)
+        });
         let mut batch = view.allocs().filter(|alloc| goes_on(alloc));
         let waits = batch.any(|alloc| alloc.job().job_type == JobType::Batch);
         self.holds(Property::DrainEnds, waits && !forced, || {

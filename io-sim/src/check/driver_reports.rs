@@ -67,7 +67,9 @@ impl DriverReports {
     pub(super) fn called_back(&mut self, world: &World, agent: &Agent) {
         self.fails = None;
         for (_, operation) in agent.view().operations().iter() {
-            let late = operation.until().is_some_and(|until| until <= world.at);
+            let late = operation
+                .until()
+                .is_some_and(|until| until <= world.scene.at);
             if let Purpose::Probe(name) = &operation.purpose
                 && late
             {
@@ -118,13 +120,13 @@ impl Checker {
         let mut probes = agent.view().machine().fingerprints().probes();
         let again = probes.find(|probe| probe.name() == name);
         let again = again.and_then(|probe| probe.asked_again());
-        let soonest = world.at + pause;
-        let latest = world.at + Span(pause.0 + pause.0 / 4);
+        let soonest = world.scene.at + pause;
+        let latest = world.scene.at + Span(pause.0 + pause.0 / 4);
         let holds = again.is_some_and(|at| (soonest..=latest).contains(&at));
         self.holds(Property::FailedProbeIsAskedAgainInTime, holds, || {
             format!(
                 "{name} failed {times} times at {:?}, asked again at {again:?}",
-                world.at
+                world.scene.at
             )
         })
     }

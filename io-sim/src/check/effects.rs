@@ -38,6 +38,7 @@ impl Checker {
                 self.start_is_in_known_namespace(world, alloc, key)?;
                 self.placed_alloc_starts_where_it_was_placed(world, alloc, key)?;
                 self.start_env_has_dispatch_meta(alloc, key, config)?;
+                self.prestart_task_runs_before_main_tasks(world, alloc, key)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.start_has_its_templates(task, config)?;
                     self.start_has_its_identity_tokens(world, task)?;
@@ -45,7 +46,7 @@ impl Checker {
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop(stop @ request::Stop { launch, grace, .. }) => {
-                self.ending.on_stop_sent(*launch, world.at + *grace);
+                self.ending.on_stop_sent(*launch, world.scene.at + *grace);
                 self.kill_timeout_is_that_of_job_file(world, alloc, key, stop)?;
                 self.stop_waits_for_shutdown_delay(world, alloc, key)?;
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
@@ -63,10 +64,14 @@ impl Checker {
                 }
             }
             DriverEffect::Destroy(request::Destroy { launch, .. }) => {
-                let open = world.sessions.values().any(|one| one.launch == *launch);
+                let open = world
+                    .sessions
+                    .open
+                    .values()
+                    .any(|one| one.launch == *launch);
                 self.sometimes(Property::SometimesSessionEndsWithItsTask, open);
                 let asked = self.ending.on_destroy_sent(*launch);
-                let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
+                let alive = (world.processes.get(*launch)).is_some_and(|process| process.alive);
                 self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);
                 self.force_kill_waits_for_kill_timeout(world, key, *launch)?;
                 self.exit_is_saved_before_destroy(world, key, *launch)
@@ -173,7 +178,7 @@ impl Checker {
         world: &World,
         key: &TaskKey,
     ) -> Verdict {
-        let unread = world.unread.contains(key);
+        let unread = world.disk.unread.contains(key);
         self.holds(
             Property::TaskWithUnreadableRecordIsNotStarted,
             !unread,
@@ -371,7 +376,7 @@ impl Checker {
                 .group(alloc.record().group.as_str())
                 .and_then(|g| g.max_run_duration);
             let mut tasks = alloc.tasks().iter();
-            let quarantined = tasks.any(|task| world.unread.contains(&task.spec().key));
+            let quarantined = tasks.any(|task| world.disk.unread.contains(&task.spec().key));
             let allowed = limit.is_some()
                 || quarantined
                 || alloc.record().destroying

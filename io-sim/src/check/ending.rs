@@ -146,11 +146,17 @@ impl Checker {
     ) -> Verdict {
         let gated = self.commits.in_flight().is_some();
         // It was not called back in time itself.
-        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        let late = agent
+            .poll_timeout()
+            .is_some_and(|(at, _)| at <= world.scene.at);
         if gated || late || self.leaving || self.ending.stopped || self.ending.graces.is_empty() {
             return Ok(());
         }
-        let late = self.ending.graces.iter().find(|(_, at)| **at < world.at);
+        let late = self
+            .ending
+            .graces
+            .iter()
+            .find(|(_, at)| **at < world.scene.at);
         let late = late.map(|(launch, at)| (*launch, *at));
         self.holds(
             Property::ForceKillFollowsKillTimeout,

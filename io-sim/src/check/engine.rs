@@ -21,13 +21,13 @@ impl Checker {
         let key = &task.spec().key;
         // Whose record cannot be read is given up for that, and who is to end gets as long as a process would: what
         // may be left of it is removed by force once its engine is back.
-        let for_itself = world.unread.contains(key) || task.is_ending();
+        let for_itself = world.disk.unread.contains(key) || task.is_ending();
         let gives_up = event.kind == EventType::FailedRestoring && !for_itself;
         if !gives_up || task.spec().task().driver != DRIVER || !world.engine.is_away() {
             return Ok(());
         }
         let waited = Span(world.elapsed().0 - self.lives.began_after.0);
-        let limit = world.timeouts.recover_by_engine;
+        let limit = world.scene.timeouts.recover_by_engine;
         self.holds(Property::EngineIsAwaited, waited >= limit, || {
             format!("{key:?} is given up after {waited}, and engines have {limit}")
         })

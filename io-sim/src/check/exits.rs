@@ -56,7 +56,10 @@ impl Checker {
         let launch = reported.launch();
         match reported {
             DriverInput::Started { .. } => {
-                self.exits.known_since.entry(launch).or_insert(world.at);
+                self.exits
+                    .known_since
+                    .entry(launch)
+                    .or_insert(world.scene.at);
             }
             DriverInput::Recovered { op, found, .. } => {
                 self.is_found(agent, key, *op, found);
@@ -112,7 +115,7 @@ impl Checker {
         self.story_goes_on(world, task, event)?;
         self.ending_reported(world, alloc, task, event)?;
         self.canaries
-            .reported(world.at, alloc.job_key(), event.kind);
+            .reported(world.scene.at, alloc.job_key(), event.kind);
         match event.kind {
             EventType::Terminated => self.end_reported(world, task, event),
             EventType::Restarting => self.restart_reported(world, alloc, task, event),
@@ -135,10 +138,10 @@ impl Checker {
     }
 
     fn end_reported(&mut self, world: &World, task: &TaskRunner, event: &TaskEvent) -> Verdict {
-        let Some(launch) = world.latest.get(&task.spec().key) else {
+        let Some(launch) = world.processes.latest.get(&task.spec().key) else {
             return Ok(());
         };
-        let Some(process) = world.processes.get(launch) else {
+        let Some(process) = world.processes.get(*launch) else {
             return Ok(());
         };
         let current = task.record().launch.as_ref();
@@ -194,7 +197,7 @@ impl Checker {
         let Some(launch) = &task.record().launch else {
             return Ok(());
         };
-        let (Some(exit), Some(process)) = (&launch.exit, world.processes.get(&launch.id)) else {
+        let (Some(exit), Some(process)) = (&launch.exit, world.processes.get(launch.id)) else {
             return Ok(());
         };
         let truth: Vec<_> = process.ends().collect();

@@ -71,7 +71,7 @@ impl Checker {
         );
         memory.shown = next;
         // Whether it failed stood in the record, too.
-        let failed = failed && !world.unread.contains(key);
+        let failed = failed && !world.disk.unread.contains(key);
         let holds = asked || (next.dead >= dead && next.failed >= failed);
         self.holds(Property::DeadTaskStaysDead, holds, || format!("{key:?}"))
     }

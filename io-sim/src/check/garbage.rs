@@ -1,15 +1,16 @@
 //! What is forgotten of jobs because nothing depends on it any more.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::config::Retention;
-use drover_core::ids::{AllocId, EvalId, JobKey};
+use drover_core::ids::{EvalId, JobKey};
 use drover_core::model::eval::Evaluation;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::time::{Span, Timestamp};
 
+use super::after::After;
 use super::history::saved_job;
 use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
@@ -68,28 +69,15 @@ impl Checker {
         key: &JobKey,
     ) -> Verdict {
         let before = saved_job(world, key);
-        self.forgotten_child_is_dead(world, batch, saved, key)?;
+        self.forgotten_child_is_dead(world, batch, key)?;
         let known = before.filter(|job| !job.purge && !job.job.is_child());
         let Some(job) = known.filter(|_| !self.replies.purges(key)) else {
             return Ok(());
         };
-        let changed = |id: &AllocId| match batch.get(&Key::Alloc(*id)) {
-            Some(Some(Record::Alloc(alloc))) => Some(alloc),
-            Some(_) => None,
-            None => saved.allocs.get(id),
-        };
-        let new = batch.keys().filter_map(|key| match key {
-            Key::Alloc(id) => Some(id),
-            _ => None,
-        });
-        let ids: BTreeSet<&AllocId> = saved.allocs.keys().chain(new).collect();
-        let of_job = || {
-            let allocs = ids.iter().filter_map(|id| changed(id));
-            allocs.filter(|alloc| alloc.job == *key)
-        };
         let wall = world.now().wall;
         let leased = |alloc: &AllocRecord| self.disks.is_leased(&alloc.slot(), alloc.id, wall);
-        let ended = of_job().all(|alloc| alloc.finished && !leased(alloc));
+        let mut allocs = After::of(world, batch).allocs_of(key);
+        let ended = allocs.all(|alloc| alloc.finished && !leased(alloc));
         let stopped = job.job.stop || self.replies.stops(key);
         let to_completion =
             stopped || job.job.job_type.runs_to_completion() && !job.job.is_template();
@@ -109,13 +97,7 @@ impl Checker {
     }
 
     /// Of the children of a job those are forgotten that are over.
-    fn forgotten_child_is_dead(
-        &mut self,
-        world: &World,
-        batch: &Batch,
-        saved: &Saved,
-        key: &JobKey,
-    ) -> Verdict {
+    fn forgotten_child_is_dead(&mut self, world: &World, batch: &Batch, key: &JobKey) -> Verdict {
         let before = saved_job(world, key);
         let asked = self.replies.purges(key) || self.replies.purges(&policy::parent_of(key));
         let child = before.filter(|job| !job.purge && job.job.is_child() && !asked);
@@ -123,17 +105,8 @@ impl Checker {
             return Ok(());
         };
         // One that failed may still be ended: that goes on.
-        let goes_on = |alloc: &AllocRecord| {
-            let lives = !alloc.finished && !alloc.status.is_terminal();
-            alloc.job == *key && lives
-        };
-        let changed = |id: &AllocId| match batch.get(&Key::Alloc(*id)) {
-            Some(Some(Record::Alloc(alloc))) => !goes_on(alloc),
-            Some(_) => true,
-            None => false,
-        };
-        let mut alive = saved.allocs.iter();
-        let alive = alive.find(|(id, alloc)| goes_on(alloc) && !changed(id));
+        let lives = |alloc: &&Arc<AllocRecord>| !alloc.finished && !alloc.status.is_terminal();
+        let alive = After::of(world, batch).allocs_of(key).find(lives);
         let holds = child.job.stop || alive.is_none();
         self.holds(Property::OnlyGarbageIsCollected, holds, || {
             format!("{key} is forgotten, and {alive:?} is not over")
@@ -189,10 +162,12 @@ impl Checker {
 
     /// An agent that looks around for a while leaves nothing that is garbage for a while, however busy it is.
     pub(super) fn garbage_is_collected_in_time(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
-        let is_young = world.at - self.lives.began <= SLACK;
+        let late = agent
+            .poll_timeout()
+            .is_some_and(|(at, _)| at <= world.scene.at);
+        let is_young = world.scene.at - self.lives.began <= SLACK;
         let knows = agent.view().is_fingerprinted();
-        if world.wall_jumps > 0 || is_young || late || !knows || self.rests(agent) {
+        if world.scene.wall_jumps > 0 || is_young || late || !knows || self.rests(agent) {
             return Ok(());
         }
         self.garbage_is_collected(world)
@@ -207,7 +182,7 @@ impl Checker {
         let known = core::mem::take(&mut self.lives.garbage);
         let since = |id: &String, old: Timestamp| {
             // Of a clock that was set nobody knows how long ago a time is.
-            let old_for = if world.wall_jumps > 0 {
+            let old_for = if world.scene.wall_jumps > 0 {
                 Span::ZERO
             } else {
                 wall - old

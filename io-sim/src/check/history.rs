@@ -224,7 +224,7 @@ impl History {
 
     /// A new life begins with what the disk holds: what was not saved did not happen.
     pub(super) fn agent_restored(&mut self, world: &World) {
-        self.began = world.at;
+        self.began = world.scene.at;
         self.began_after = world.elapsed();
         self.stale = 0;
         self.to_find.clear();

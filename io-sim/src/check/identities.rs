@@ -92,7 +92,7 @@ impl Identities {
         let making = self.making.remove(&answer.op);
         match making {
             Some((key, _)) if answer.result.is_err() => {
-                self.failed.insert(key, world.at);
+                self.failed.insert(key, world.scene.at);
             }
             Some((key, identities)) => {
                 let made = identities.into_iter();
@@ -153,7 +153,7 @@ impl Checker {
         if wanted(task.spec().task()).next().is_none() {
             return Ok(());
         }
-        let now = numbers(world.tokens.get(key));
+        let now = numbers(world.tokens.of(key));
         self.identities.known.insert(key.clone(), now.clone());
         let before = self.identities.started.insert(key.clone(), now.clone());
         let before = before.unwrap_or_default();
@@ -227,7 +227,7 @@ impl Checker {
             .insert(op, (key.clone(), work.identities.clone()));
         let runs = task.is_some_and(|task| matches!(task.phase(), Phase::Running));
         // Until when a token is good is said in the time of the wall.
-        if !runs || world.wall_jumps > 0 {
+        if !runs || world.scene.wall_jumps > 0 {
             return Ok(());
         }
         // A version may want tokens that are good for another time, and the next one not.
@@ -274,7 +274,7 @@ impl Checker {
             return Ok(());
         }
         let key = &task.spec().key;
-        let now = numbers(world.tokens.get(key));
+        let now = numbers(world.tokens.of(key));
         let known = self.identities.known.insert(key.clone(), now.clone());
         let known = known.unwrap_or_default();
         let is_told =
@@ -300,18 +300,18 @@ impl Checker {
         world: &World,
         task: &TaskRunner,
     ) -> Verdict {
-        if !matches!(task.phase(), Phase::Running) || world.wall_jumps > 0 || self.leaving {
+        if !matches!(task.phase(), Phase::Running) || world.scene.wall_jumps > 0 || self.leaving {
             return Ok(());
         }
         let Some((due, TaskTimer::Identity)) = task.deadline() else {
             return Ok(());
         };
-        let tokens = world.tokens.get(&task.spec().key);
+        let tokens = world.tokens.of(&task.spec().key);
         for identity in wanted(task.spec().task()).filter(|one| one.ttl.0 > 0) {
             let token = tokens.and_then(|tokens| tokens.get(identity.name()));
             let until = token.and_then(|token| token.until);
             // Of one that is hardly good any more trying again may come too late.
-            let fresh = until.filter(|until| *until - world.at > Span(identity.ttl.0 / 4));
+            let fresh = until.filter(|until| *until - world.scene.at > Span(identity.ttl.0 / 4));
             let holds = fresh.is_none_or(|until| due < until);
             self.holds(Property::TokenIsRenewedBeforeExpiry, holds, || {
                 let (key, name) = (&task.spec().key, identity.name());
@@ -325,11 +325,11 @@ impl Checker {
     pub(super) fn task_has_current_token(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         let key = &task.spec().key;
         let known = self.identities.known.get(key).cloned().unwrap_or_default();
-        let tokens = world.tokens.get(key).cloned().unwrap_or_default();
+        let tokens = world.tokens.of(key).cloned().unwrap_or_default();
         let reported = |one: &&Identity| one.change_mode != RenewMode::Noop && one.ttl.0 > 0;
         for identity in wanted(task.spec().task()).filter(reported) {
             let token = tokens.get(identity.name()).copied().unwrap_or_default();
-            let left = token.until.map(|until| until - world.at);
+            let left = token.until.map(|until| until - world.scene.at);
             let is_old = left.is_some_and(|left| left.0 < identity.ttl.0 - SOON.0);
             let number = known.get(identity.name());
             let holds = !is_old || number == Some(&token.number);
@@ -348,11 +348,11 @@ impl Checker {
             self.task_has_current_token(world, task)?;
             let key = &task.spec().key;
             for identity in wanted(task.spec().task()).filter(|one| one.ttl.0 > 0) {
-                let tokens = world.tokens.get(key);
+                let tokens = world.tokens.of(key);
                 let until = tokens.and_then(|tokens| tokens.get(identity.name())?.until);
-                let holds = until.is_some_and(|until| until > world.at);
+                let holds = until.is_some_and(|until| until > world.scene.at);
                 self.holds(Property::TokenIsValid, holds, || {
-                    let (name, now) = (identity.name(), world.at);
+                    let (name, now) = (identity.name(), world.scene.at);
                     format!("{key:?}: {name} is good until {until:?}, and it is {now:?}")
                 })?;
             }

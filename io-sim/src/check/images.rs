@@ -111,7 +111,7 @@ impl Checker {
                     true => tag.moved,
                     false => tag.moved.max(submitted),
                 };
-                if world.wall_jumps > 0 || submitted > now || !has_time(update, since, now) {
+                if world.scene.wall_jumps > 0 || submitted > now || !has_time(update, since, now) {
                     continue;
                 }
                 // Another look makes up for it.

@@ -71,8 +71,10 @@ impl Checker {
 
     /// Looks at what had to happen by now.
     pub(super) fn waits_are_over_in_time(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let began = *self.in_time.began.get_or_insert(world.at);
-        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        let began = *self.in_time.began.get_or_insert(world.scene.at);
+        let late = agent
+            .poll_timeout()
+            .is_some_and(|(at, _)| at <= world.scene.at);
         if self.rests(agent) || late {
             return Ok(());
         }
@@ -114,7 +116,7 @@ impl Checker {
             self.identities.failed.remove(key);
             return Ok(());
         }
-        let waited = world.at - failed;
+        let waited = world.scene.at - failed;
         let holds = waited.0 <= RENEW_AGAIN.0 + SLACK.0;
         self.holds(Property::FailedRenewalIsRepeatedInTime, holds, || {
             format!("{key:?} waits for {waited}")
@@ -130,7 +132,7 @@ impl Checker {
             return Ok(());
         };
         let goes_on = !alloc.is_ending() && !record.is_terminal() && !record.finished;
-        if world.wall_jumps > 0 || !goes_on || limit.0 <= 0 {
+        if world.scene.wall_jumps > 0 || !goes_on || limit.0 <= 0 {
             return Ok(());
         }
         let lived = world.now().wall - record.create_time;
@@ -158,7 +160,7 @@ impl Checker {
         began: Instant,
     ) -> Verdict {
         let limit = Span(self.first_report.0 + SLACK.0);
-        let waits = world.at - began > limit && !agent.view().is_fingerprinted();
+        let waits = world.scene.at - began > limit && !agent.view().is_fingerprinted();
         self.holds(Property::FirstReportsAreAwaitedForAWhile, !waits, || {
             format!("the agent waits since {began:?}: {:?}", agent.pending())
         })

@@ -53,7 +53,7 @@ impl Checker {
     ) -> Verdict {
         // It may have ended while the request was held back.
         if !self.killing.over.contains(&stop.launch) {
-            let until = world.at + stop.grace;
+            let until = world.scene.at + stop.grace;
             self.killing.graces.insert(stop.launch, until);
         }
         let most = self.max_kill_timeout;
@@ -88,8 +88,8 @@ impl Checker {
         };
         self.holds(
             Property::ForceKillWaitsForKillTimeout,
-            world.at >= until,
-            || format!("{key:?} is killed {} too early", until - world.at),
+            world.scene.at >= until,
+            || format!("{key:?} is killed {} too early", until - world.scene.at),
         )
     }
 }

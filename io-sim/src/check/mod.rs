@@ -11,6 +11,7 @@
 //! What a job file demands is read from the file as it was handed in ([`policy`]), never from what the agent made of it.
 
 mod acl;
+mod after;
 pub(crate) mod agreement;
 mod alone;
 mod canaries;
@@ -50,6 +51,7 @@ mod pace;
 mod periodic;
 mod policy;
 mod preempted;
+mod probes;
 pub mod property;
 mod reached;
 mod records;
@@ -91,7 +93,7 @@ use drover_core::effect::{Effect, NodeEffect, Notification, Reply, StoreEffect};
 use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
 use drover_core::model::volume::HostVolume;
-use drover_core::time::Span;
+use drover_core::time::{Instant, Span};
 
 pub use property::Property;
 pub(crate) use replies::Facts;
@@ -119,6 +121,7 @@ use crate::check::node_meta::NodeMeta;
 use crate::check::notices::Notices;
 use crate::check::periodic::Launched;
 use crate::check::policy::JobFiles;
+use crate::check::probes::Probes;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::removals::Removals;
@@ -217,6 +220,7 @@ pub struct Checker {
     identities: Identities,
     disks: Disks,
     draining: Draining,
+    probes: Probes,
     node_meta: NodeMeta,
     notices: Notices,
     scheduler: Scheduler,
@@ -246,6 +250,8 @@ pub struct Checker {
     /// nothing away for it yet.
     disk_limits: Option<DiskUsageLimits>,
     disk_under_pressure: bool,
+    /// When it was last found not to be so, if nothing else was found since.
+    disk_was_fine_at: Option<Instant>,
     dir_usage: DirUsage,
     /// Whether operators of this agent were told that there is too little space.
     disk_pressure_told: bool,
@@ -310,6 +316,7 @@ impl Checker {
             identities: Identities::default(),
             disks: Disks::default(),
             draining: Draining::default(),
+            probes: Probes::default(),
             node_meta: NodeMeta::new(),
             notices: Notices::default(),
             scheduler: Scheduler::default(),
@@ -329,6 +336,7 @@ impl Checker {
             retention: config.retention,
             disk_limits: config.disk_limits,
             disk_under_pressure: false,
+            disk_was_fine_at: None,
             dir_usage: DirUsage::new(config.dir_usage),
             disk_pressure_told: false,
             leaving: false,
@@ -349,7 +357,7 @@ impl Checker {
             .for_each(|input| self.services.delivered(input));
         self.check_answered(world, agent, input);
         self.touched
-            .input(world.at, agent, input, self.commits.in_flight());
+            .input(world.scene.at, agent, input, self.commits.in_flight());
         match input {
             Some(driver @ Input::Driver(key, reported)) => {
                 self.change_script_ended(world, agent, key, reported);
@@ -386,11 +394,12 @@ impl Checker {
                 self.driver_reports.delivered(agent, reported);
                 self.streams.delivered(world, agent, reported);
                 self.engine_reports(world, agent, reported);
-                self.disk_usage_reported(reported);
+                self.disk_usage_reported(world.scene.at, reported);
                 self.dirs_measured(world, agent, reported);
             }
             Some(input @ Input::Hook(reported)) => {
                 self.removals.delivered(reported);
+                self.disks.node_answered(reported);
                 self.identities.delivered(world, agent, reported);
                 self.templates.delivered(input);
             }
@@ -516,7 +525,7 @@ impl Checker {
     /// The first look at a new life of the agent: what the disk holds is what counts.
     fn agent_restored(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
-            self.removals.agent_restored(world.at);
+            self.removals.agent_restored(world.scene.at);
             self.lives.agent_restored(world);
             self.story.agent_restored(world);
             self.evals.agent_restored(world);
@@ -526,12 +535,14 @@ impl Checker {
             self.acl.agent_restored(world);
             self.cluster.agent_restored(world);
             self.draining.agent_restored(world);
+            self.probes = Probes::default();
+            self.disk_was_fine_at = None;
             self.notices.agent_restored(world);
             self.meta_of_new_agent(world);
             self.scheduler.agent_restored(world);
             let unread = world
                 .alive()
-                .any(|(_, one)| world.unread.contains(&one.key));
+                .any(|(_, one)| world.disk.unread.contains(&one.key));
             self.sometimes(Property::SometimesTaskWithUnreadableRecordLives, unread);
             self.rollouts.agent_restored(&self.lives);
         }

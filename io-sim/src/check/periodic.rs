@@ -134,7 +134,7 @@ impl Checker {
         self.holds(Property::LaunchHasATimeOfItsJob, holds, name)?;
         let at = second_of(job.submit_time);
         let late = at - time;
-        if !fits || world.wall_jumps > 0 || by_hand > 0 {
+        if !fits || world.scene.wall_jumps > 0 || by_hand > 0 {
             return Ok(());
         }
         // Nobody missed a time of what was handed in after it. It may have been launched before that.
@@ -156,10 +156,10 @@ impl Checker {
     }
 
     fn note_wall_jump(&mut self, world: &World, now: i64) {
-        if self.launched.wall_jumps == world.wall_jumps {
+        if self.launched.wall_jumps == world.scene.wall_jumps {
             return;
         }
-        self.launched.wall_jumps = world.wall_jumps;
+        self.launched.wall_jumps = world.scene.wall_jumps;
         if now < second_of(self.lives.latest_wall) {
             self.launched.set_back_to = now;
         }
@@ -258,7 +258,7 @@ impl Checker {
         let now = second_of(world.now().wall) - PERIODIC_GRACE;
         for (job, periodic) in periodic(agent.view()) {
             let exempt = periodic.prohibit_overlap || periodic.missed == Missed::Skip;
-            if exempt || world.wall_jumps > 0 {
+            if exempt || world.scene.wall_jumps > 0 {
                 continue;
             }
             let from = second_of(job.submit_time).max(now - LOOK_BACK);

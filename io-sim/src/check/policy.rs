@@ -13,6 +13,7 @@ use drover_core::input::ServerInput;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
+use drover_core::model::scheduler::Preemption;
 use drover_core::model::task::{Hook, Task};
 use drover_core::model::value::Value;
 use drover_core::time::{Span, Timestamp};
@@ -136,23 +137,34 @@ fn is_same(one: &TaskGroup, other: &TaskGroup) -> bool {
 
 /// The job that people handed in: children bear its name before their own.
 pub(super) fn parent_of(key: &JobKey) -> JobKey {
+    let ends = CHILDREN.iter().filter_map(|word| key.id.find(word));
+    cut(key, ends.min())
+}
+
+/// The job that a job was made of, itself if of none. That may be made of another one.
+pub(super) fn maker_of(key: &JobKey) -> JobKey {
+    let ends = CHILDREN.iter().filter_map(|word| key.id.rfind(word));
+    cut(key, ends.max())
+}
+
+/// What stands between the name of a job and what its children are told apart by.
+const CHILDREN: [&str; 2] = ["/dispatch-", "/periodic-"];
+
+fn cut(key: &JobKey, end: Option<usize>) -> JobKey {
     let id = &*key.id;
-    let made = ["/dispatch-", "/periodic-"].iter();
-    let end = made.filter_map(|word| id.find(word)).min();
     JobKey {
         namespace: key.namespace.clone(),
         id: end.map_or(id, |end| &id[..end]).into(),
     }
 }
 
-/// The job that a job was made of, itself if of none. That may be made of another one.
-pub(super) fn maker_of(key: &JobKey) -> JobKey {
-    let id = &*key.id;
-    let made = ["/dispatch-", "/periodic-"].iter();
-    let end = made.filter_map(|word| id.rfind(word)).max();
-    JobKey {
-        namespace: key.namespace.clone(),
-        id: end.map_or(id, |end| &id[..end]).into(),
+/// Whether jobs of a type may preempt others, by these settings.
+pub(super) fn may_preempt(set: Preemption, job_type: JobType) -> bool {
+    match job_type {
+        JobType::Service => set.service,
+        JobType::Batch => set.batch,
+        JobType::System => set.system,
+        JobType::Sysbatch => set.sysbatch,
     }
 }
 

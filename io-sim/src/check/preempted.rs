@@ -18,6 +18,7 @@ use drover_core::task::runner::TaskRunner;
 
 use super::claims::{claims, ends, is_older, is_there};
 use super::limits::PREEMPTION_PRIORITY_DELTA;
+use super::policy::may_preempt;
 use super::resources::{Shares, asks, asks_of, capacity, cores_of, plus, processors, short};
 use super::{Checker, Property, Verdict};
 
@@ -120,7 +121,7 @@ fn wait_for_claims(
     let stay: Vec<_> = (holders.into_iter())
         .filter(|it| !is_preemptible(it))
         .collect();
-    let preempts = view.preemption().is_allowed(job.job.job_type);
+    let preempts = may_preempt(view.preemption(), job.job.job_type);
     Wait {
         free,
         preemptible: preempts && fits(view, shares, group, &stay),
@@ -179,7 +180,8 @@ impl Checker {
             let common = both || !claims(by).is_disjoint(&claims(alloc));
             let named = by.record().preempts.contains(&record.id);
             let set = view.scheduler_config().modify_index;
-            let may = set > by.record().create_index || view.preemption().is_allowed(more.job_type);
+            let may =
+                set > by.record().create_index || may_preempt(view.preemption(), more.job_type);
             Some([may, margin, common, named, is_older(alloc, by)])
         });
         let found = (right, placed_in_vain, has_done_its_work(alloc));
@@ -190,7 +192,7 @@ impl Checker {
         self.least_important_alloc_is_preempted(agent, alloc)
     }
 
-    /// Nobody is preempted where one of lower priority in its place would have been enough.
+    /// Nobody is preempted in vain, or where one of lower priority in its place would have been enough.
     fn least_important_alloc_is_preempted(
         &mut self,
         agent: &Agent,
@@ -216,6 +218,11 @@ impl Checker {
             other || id == record.id
         };
         let stay: Vec<_> = view.allocs().filter(stays).collect();
+        let in_vain = fits(view, shares, group, &stay);
+        self.holds(Property::NoAllocIsPreemptedInVain, !in_vain, || {
+            let (gone, by) = (&record.name, &by.record().name);
+            format!("{gone} goes for {by}, which has all that it needs without that")
+        })?;
         let priority = |it: &AllocRunner| {
             let job = &view.job(it.job_key())?.job;
             (job.job_modify_index <= by.record().create_index).then_some(job.priority)

@@ -5,7 +5,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
 use drover_core::store::{Batch, CommitId, Key};
-use drover_core::time::Span;
+use drover_core::time::{Instant, Span};
 
 use super::history::{alive_in, saved_alloc};
 use super::{Checker, Property, Verdict};
@@ -111,11 +111,13 @@ impl Checker {
     }
 
     /// What the agent hears of its disk. One allocation may go for it.
-    pub(super) fn disk_usage_reported(&mut self, reported: &NodeInput) {
+    pub(super) fn disk_usage_reported(&mut self, now: Instant, reported: &NodeInput) {
         if let NodeInput::DiskUsage { result, .. } = reported {
             let limits = self.disk_limits.zip(result.as_ref().ok());
             self.disk_under_pressure =
                 limits.is_some_and(|(limits, disk_limits)| limits.is_exceeded(*disk_limits));
+            let fine = result.is_ok() && !self.disk_under_pressure;
+            self.disk_was_fine_at = fine.then_some(now);
         }
     }
 

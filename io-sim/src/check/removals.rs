@@ -51,9 +51,12 @@ impl Checker {
             return Ok(());
         };
         let since = self.removals.not_looked_since.take();
-        let waited = since.is_none_or(|since| world.at - since >= limits.interval);
+        let waited = since.is_none_or(|since| world.scene.at - since >= limits.interval);
         self.holds(Property::FirstDiskUsageCheckWaitsInterval, waited, || {
-            format!("it is asked at {:?}, and lives since {since:?}", world.at)
+            format!(
+                "it is asked at {:?}, and lives since {since:?}",
+                world.scene.at
+            )
         })
     }
 

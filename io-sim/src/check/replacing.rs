@@ -77,10 +77,10 @@ impl Checker {
         }
         let now = Failed {
             first: world.elapsed(),
-            wall_jumps: world.wall_jumps,
+            wall_jumps: world.scene.wall_jumps,
             change: (record.modify_index, record.modify_time),
             changed: world.elapsed(),
-            jumps_at_change: world.wall_jumps,
+            jumps_at_change: world.scene.wall_jumps,
             wall: world.now().wall,
             before: None,
         };
@@ -120,7 +120,7 @@ impl Checker {
         let (Some(rules), Some(known)) = (rules, self.replacing.failed.get(&before.id)) else {
             return Ok(());
         };
-        if known.wall_jumps != world.wall_jumps || count >= MOST {
+        if known.wall_jumps != world.scene.wall_jumps || count >= MOST {
             return Ok(());
         }
         let (pause, expected) = (Span(world.elapsed().0 - known.first.0), rules.pause(count));
@@ -189,7 +189,7 @@ impl Checker {
             if lacks_a_place(key) {
                 continue;
             }
-            let ends = Span(world.elapsed().0.saturating_add((until - world.at).0));
+            let ends = Span(world.elapsed().0.saturating_add((until - world.scene.at).0));
             for alloc in agent.view().allocs_of(key) {
                 let Some(pause) = self.replacement_to_come(agent, alloc) else {
                     continue;
@@ -202,7 +202,7 @@ impl Checker {
                     .0
                     .saturating_add(pause.0)
                     .max(world.elapsed().0);
-                let late = known.jumps_at_change == world.wall_jumps && ends.0 > due;
+                let late = known.jumps_at_change == world.scene.wall_jumps && ends.0 > due;
                 self.holds(Property::ReplacementComesAfterPolicyDelay, !late, || {
                     let (name, due) = (&alloc.record().name, Span(due));
                     format!(
@@ -237,7 +237,7 @@ impl Checker {
                 continue;
             };
             let over = world.elapsed().0 >= known.first.0.saturating_add(pause.0);
-            if over || known.wall_jumps != world.wall_jumps {
+            if over || known.wall_jumps != world.scene.wall_jumps {
                 continue;
             }
             let eval = view.follow_up(record).and_then(|id| view.eval(id));

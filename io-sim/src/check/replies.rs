@@ -109,7 +109,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn may_lose_token(self, token: &AclToken) -> bool {
         let accessor = token.accessor;
         // It may have been over before the clock was set back.
-        let was_set = self.world.wall_jumps > 0 && token.expires.is_some();
+        let was_set = self.world.scene.wall_jumps > 0 && token.expires.is_some();
         was_set
             || token.is_expired(self.world.now().wall)
             || self.replies.deletes_acl_token(accessor)

@@ -12,6 +12,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
 use drover_core::store::Saved;
+use drover_core::store::node::NodeRecord;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
@@ -51,6 +52,7 @@ impl Checker {
         }
         self.failed_alloc_is_replaced(agent)?;
         self.plan_at_rest_is_empty(world, agent)?;
+        self.done_job_is_dead(agent)?;
         self.ended_session_is_forgotten(agent)?;
         self.checks_pass_at_rest(world, agent)?;
         self.no_wait_for_healthy_services(world, agent)?;
@@ -88,7 +90,13 @@ impl Checker {
     /// A disk that is too full holds nothing that could be garbage-collected: what ended and is kept
     /// nevertheless still decides about a job.
     fn disk_usage_is_below_limit(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let exceeded = |limits: DiskUsageLimits| world.fullness() > limits.disk_percent;
+        // What came since it was looked at last is seen when that is done again.
+        let looks_again = |limits: DiskUsageLimits| {
+            let fine = self.disk_was_fine_at;
+            fine.is_none_or(|at| world.scene.at - at > limits.interval)
+        };
+        let exceeded =
+            |limits: DiskUsageLimits| world.fullness() > limits.disk_percent && looks_again(limits);
         let exceeded = self.disk_limits.is_some_and(exceeded);
         let view = agent.view();
         let pending = agent.pending();
@@ -120,7 +128,7 @@ impl Checker {
         let asks = pending.awaiting.iter().any(|one| one.wait == Wait::Node);
         let allowed = |one: &Awaiting| match &one.wait {
             Wait::Store => !renewed.is_empty(),
-            Wait::Node => one.until.is_some_and(|until| until > world.at),
+            Wait::Node => one.until.is_some_and(|until| until > world.scene.at),
             // What it waits for has a property of its own.
             Wait::Drain => true,
             Wait::Servers(_) => false,
@@ -128,7 +136,7 @@ impl Checker {
             // What is known of its zone came to an end just now.
             Wait::Job(_, JobWait::TimeZone) => asks,
             // A time may have come just now.
-            Wait::Job(_, JobWait::Images) => one.until.is_some_and(|until| until > world.at),
+            Wait::Job(_, JobWait::Images) => one.until.is_some_and(|until| until > world.scene.at),
             Wait::Job(_, JobWait::Fingerprint) | Wait::Alloc(..) => false,
             // What it waits for has a property of its own.
             Wait::Task(_, TaskWait::Services) => true,
@@ -236,7 +244,9 @@ impl Checker {
                 let mut allocs = view.allocs_of(&key).filter(here);
                 // One with a new token may be starting again for it just now.
                 let filled = |alloc| {
-                    fills(&job.job, alloc) || world.renews_in(alloc) || awaits_services(alloc)
+                    fills(&job.job, alloc)
+                        || world.tokens.are_renewed_in(alloc)
+                        || awaits_services(alloc)
                 };
                 let filled = allocs.clone().any(filled) || stands(view, job, &group.name);
                 let canary = |alloc: &&AllocRunner| !alloc.record().canary;
@@ -264,7 +274,7 @@ impl Checker {
     /// An allocation with an unreadable record becomes terminal.
     fn unreadable_task_is_cleaned_up(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
         let mut tasks = alloc.tasks().iter();
-        if !tasks.any(|task| world.unread.contains(&task.spec().key)) {
+        if !tasks.any(|task| world.disk.unread.contains(&task.spec().key)) {
             return Ok(());
         }
         let record = alloc.record();
@@ -332,7 +342,7 @@ impl Checker {
         let limit = alloc.job().group(record.group.as_str());
         let limited = limit.is_some_and(|group| group.max_run_duration.is_some());
         let mut tasks = alloc.tasks().iter();
-        let quarantined = tasks.any(|task| world.unread.contains(&task.spec().key));
+        let quarantined = tasks.any(|task| world.disk.unread.contains(&task.spec().key));
         let exempt = limited || record.destroying || setup_failed || quarantined;
         if !record.finished || !main_ran || exempt {
             return Ok(());
@@ -391,7 +401,7 @@ impl Checker {
             .all(|slot| owned(&slot.job));
         let of_cluster = saved.placed.keys().chain(saved.announced.keys());
         let at_servers = |id: &AllocId| {
-            let servers = world.servers.as_ref();
+            let servers = world.link.servers.as_ref();
             servers.is_some_and(|it| it.alloc(*id).is_some_and(|it| it.now().is_some()))
         };
         let is_here = |id: &AllocId| saved.allocs.contains_key(id);
@@ -430,55 +440,44 @@ impl Checker {
         if agent.pending().awaits_store() && !renewed(world, agent).is_empty() {
             return Ok(());
         }
-        let saved = world.disk.saved();
-        let allocs = agent.view().allocs();
-        let known = allocs
-            .clone()
-            .map(|alloc| (alloc.record().id, alloc.record().clone()));
-        let same_allocs = saved.allocs == known.collect();
-        let tasks = allocs.flat_map(|alloc| alloc.tasks()).map(|task| {
-            (
-                (task.spec().key.alloc, task.spec().key.task.clone()),
-                task.record().clone(),
-            )
-        });
-        let same_tasks = saved.tasks == tasks.collect();
-        let collected = agent.view().collected();
-        let collected = collected.map(|record| (record.alloc.id, record.clone()));
-        let same_collected = saved.collected == collected.collect();
-        let jobs = agent.view().jobs().map(|job| (job.job.key(), job.clone()));
-        let same_jobs = saved.jobs == jobs.collect();
-        let same_disks = saved.disks == *agent.view().disks();
-        let same_texts = saved.submissions == *agent.view().submissions();
-        let same_node = *saved.node.clone().unwrap_or_default() == *agent.view().node_record();
-        let other = differs_elsewhere(&saved, agent);
-        self.holds(
-            Property::StoreMatchesState,
-            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts && same_node && other.is_none(),
-            || {
-                format!(
-                    "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}, \
-                     disks {same_disks}, texts {same_texts}, node {same_node}, others differ in {other:?}"
-                )
-            },
-        )
+        let differs = differs(&world.disk.saved(), agent);
+        self.holds(Property::StoreMatchesState, differs.is_empty(), || {
+            format!("the store and the agent differ in {differs:?}")
+        })
     }
 }
 
-/// The first table that is neither of allocations nor of jobs in which the store differs from what the agent knows.
-fn differs_elsewhere(saved: &Saved, agent: &Agent) -> Option<&'static str> {
+/// The tables in which the store differs from what the agent knows.
+fn differs(saved: &Saved, agent: &Agent) -> Vec<&'static str> {
     let view = agent.view();
+    let allocs = || view.allocs();
+    let records = allocs().map(|alloc| (alloc.record().id, alloc.record().clone()));
+    let tasks = allocs().flat_map(|alloc| alloc.tasks()).map(|task| {
+        let key = &task.spec().key;
+        ((key.alloc, key.task.clone()), task.record().clone())
+    });
+    let collected = view.collected().map(|one| (one.alloc.id, one.clone()));
+    let jobs = view.jobs().map(|job| (job.job.key(), job.clone()));
     let evals = view.evals().map(|eval| (eval.id, eval.clone()));
     let deployments = view.deployments().map(|one| (one.id, one.clone()));
+    let new = NodeRecord::default();
+    let node = saved.node.as_deref().unwrap_or(&new);
     let same = [
+        ("allocations", saved.allocs == records.collect()),
+        ("tasks", saved.tasks == tasks.collect()),
+        ("collected", saved.collected == collected.collect()),
+        ("jobs", saved.jobs == jobs.collect()),
+        ("disks", saved.disks == *view.disks()),
+        ("texts", saved.submissions == *view.submissions()),
+        ("node", *node == *view.node_record()),
         ("evaluations", saved.evals == evals.collect()),
         ("deployments", saved.deployments == deployments.collect()),
         ("variables", saved.variables == **view.variables()),
         ("policies", saved.acl_policies == *view.acl_policies()),
         ("tokens", saved.acl_tokens == *view.acl_tokens()),
     ];
-    let differs = same.into_iter().find(|(_, same)| !same);
-    differs.map(|(name, _)| name)
+    let differs = same.into_iter().filter(|(_, same)| !same);
+    differs.map(|(name, _)| name).collect()
 }
 
 /// Whether an allocation fills its place, for good or until somebody asks for another.
@@ -496,7 +495,9 @@ fn fills(job: &Job, alloc: &AllocRunner) -> bool {
 /// new tokens now and then, and may be started again for that just now.
 fn renewed(world: &World, agent: &Agent) -> BTreeSet<TaskKey> {
     let alive = agent.view().allocs();
-    let alive = alive.filter(|alloc| world.renews_in(alloc));
+    let alive = alive.filter(|alloc| world.tokens.are_renewed_in(alloc));
     let keys = alive.flat_map(|alloc| alloc.tasks().iter().map(|task| &task.spec().key));
-    keys.filter(|key| world.renews_of(key)).cloned().collect()
+    keys.filter(|key| world.tokens.are_renewed_of(key))
+        .cloned()
+        .collect()
 }

@@ -186,8 +186,8 @@ impl Checker {
             number: task.state().restarts,
             at: now.at,
             wall: now.wall,
-            life: world.life,
-            offset: world.wall_offset,
+            life: world.scene.life,
+            offset: world.scene.wall_offset,
             asked,
             free,
             uncertain,
@@ -214,9 +214,9 @@ impl Checker {
         let told = Span(told.and_then(|told| told.parse().ok()).unwrap_or(-1));
         self.lives.task(key).pauses.push(Pause {
             number: task.state().restarts,
-            life: world.life,
+            life: world.scene.life,
             began: world.elapsed(),
-            wall_jumps: world.wall_jumps,
+            wall_jumps: world.scene.wall_jumps,
             whole: told,
         });
         let Some(expected) = expected else {
@@ -243,13 +243,13 @@ impl Checker {
         let Some(pause) = self.lives.task(key).pauses.last().copied() else {
             return Ok(());
         };
-        let ahead = i128::from(until.0) - i128::from(world.at.0);
+        let ahead = i128::from(until.0) - i128::from(world.scene.at.0);
         let ends = i128::from(world.elapsed().0) + ahead;
         let due = i128::from(pause.began.0) + i128::from(pause.whole.0);
         let life_began = i128::from(self.lives.began_after.0);
-        let holds = if pause.life == world.life {
+        let holds = if pause.life == world.scene.life {
             ends == due
-        } else if pause.wall_jumps == world.wall_jumps {
+        } else if pause.wall_jumps == world.scene.wall_jumps {
             ends == due.max(life_began)
         } else {
             ends <= life_began + i128::from(pause.whole.0)
@@ -349,10 +349,10 @@ impl Checker {
         delay: Span,
     ) -> Verdict {
         // Over a restart of the agent the pause is measured by the wall clock.
-        if last.life != world.life && last.offset != world.wall_offset {
+        if last.life != world.scene.life && last.offset != world.scene.wall_offset {
             return Ok(());
         }
-        let pause = world.at - last.at;
+        let pause = world.scene.at - last.at;
         self.holds(
             Property::RestartDelayIsAtLeastPolicyDelay,
             pause >= delay,

@@ -26,6 +26,8 @@ pub(super) struct Rollouts {
     replacements: BTreeMap<TaskPath, Vec<(AllocId, Timestamp)>>,
     /// Roll-outs that were seen to be over.
     over: BTreeSet<DeploymentId>,
+    /// How roll-outs ended, as far as this life of the agent knows.
+    ended: BTreeMap<DeploymentId, DeploymentStatus>,
     /// Allocations that are seen to be healthy in this life of the agent.
     healthy: BTreeMap<AllocId, u64>,
     /// Allocations that ever were: they proved themselves, and may take a new version in place.
@@ -39,6 +41,7 @@ impl Rollouts {
             times.retain(|(id, _)| lives.allocs.contains_key(id));
         }
         self.healthy.clear();
+        self.ended.clear();
     }
 
     /// Somebody is about to ask. What is replaced because somebody wants it is not counted.
@@ -177,7 +180,7 @@ impl Checker {
         let earlier = times
             .iter()
             .filter(|(id, time)| *id != new && (ended - *time).0.saturating_abs() < interval.0);
-        let left = attempts > earlier.count() || world.wall_jumps > 0;
+        let left = attempts > earlier.count() || world.scene.wall_jumps > 0;
         // Times that are far in the future are of a clock that was set back.
         let is_recent = |time: Timestamp| (now - time).0.saturating_abs() < interval.0;
         let recent = times.iter().filter(|(_, time)| is_recent(*time));
@@ -209,7 +212,7 @@ impl Checker {
         self.rollouts.proved.insert(record.id);
         let version = record.job_version;
         let known = self.rollouts.healthy.insert(record.id, version);
-        let fresh = known != Some(version) && world.at > self.lives.began;
+        let fresh = known != Some(version) && world.scene.at > self.lives.began;
         let file = self.files.of(alloc);
         let update = file.and_then(|file| {
             let group = policy::group(file, record.group.as_str())?;
@@ -241,7 +244,7 @@ impl Checker {
                 .as_ref()
                 .is_some_and(|launch| launch.exit.is_some());
             let runs = task.state().state == TaskLife::Running && !ended;
-            is_watched(task) && !(runs && world.at - since >= time)
+            is_watched(task) && !(runs && world.scene.at - since >= time)
         });
         let late = late.map(|task| task.spec().key.task.clone());
         self.holds(
@@ -296,7 +299,8 @@ impl Checker {
         )
     }
 
-    /// A job has at most one active deployment, that of its latest version, and none once it is stopped.
+    /// A job has at most one active deployment, that of its latest version, and none once it is stopped. One that is over
+    /// stays as it ended.
     pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         let running = view.deployments().filter(|rollout| is_open(rollout));
@@ -310,6 +314,14 @@ impl Checker {
             })?;
             let held_up = job.is_some_and(|job| is_held_up(agent, &job.job, rollout.id));
             self.sometimes(Property::SometimesUpdateWaitsForHealth, held_up);
+        }
+        for rollout in view.deployments().filter(|rollout| !is_open(rollout)) {
+            let ended = self.rollouts.ended.entry(rollout.id);
+            let ended = *ended.or_insert(rollout.status);
+            let holds = ended == rollout.status;
+            self.holds(Property::EndedDeploymentStaysAsItIs, holds, || {
+                format!("it was {ended:?}: {rollout:?}")
+            })?;
         }
         for job in view.jobs() {
             let blocked = !view.blocked(&job.job.key()).is_empty();

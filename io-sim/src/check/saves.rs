@@ -71,7 +71,7 @@ impl Checker {
         world: &World,
         launch: LaunchId,
     ) -> Verdict {
-        let key = world.processes.get(&launch).map(|process| &process.key);
+        let key = world.processes.get(launch).map(|process| &process.key);
         let saved = key.and_then(|key| saved_task(world, key));
         let holds = saved.is_none_or(|task| !holds_launch(task, launch));
         self.holds(Property::LaunchIsForgottenAfterDestroy, holds, || {
@@ -98,7 +98,7 @@ impl Checker {
         self.holds(Property::DriverEffectHasKnownAlloc, known, || {
             format!("{hook:?}")
         })?;
-        let of = world.of(world.life, *op, *alloc, task.as_ref());
+        let of = world.of(world.scene.life, *op, *alloc, task.as_ref());
         hooks::of(work).check(self, world, agent, &of)
     }
 

@@ -20,7 +20,7 @@ const LONGEST_GRACE: Span = Span::secs(30);
 /// Whether it runs, or was asked to end at this very moment: a script that had left before that is
 /// seen afterwards.
 pub(super) fn runs_until_now(agent: &Agent, world: &World, task: &TaskRunner) -> bool {
-    let (spec, now) = (task.spec(), world.at);
+    let (spec, now) = (task.spec(), world.scene.at);
     let grace = policy::kill_timeout(spec.task(), LONGEST_GRACE);
     match task.phase() {
         Phase::Running => true,
@@ -60,9 +60,9 @@ impl Checker {
         self.change_script_runs_for_template_change(task, at)?;
         let own = task.record().launch.as_ref().map(|launch| launch.id);
         let runs = runs && own == Some(launch);
-        let until = world.at + program.timeout;
+        let until = world.scene.at + program.timeout;
         let before = self.templates.scripts.insert((launch, at), (op, until));
-        let alone = before.is_none_or(|(_, until)| until <= world.at);
+        let alone = before.is_none_or(|(_, until)| until <= world.scene.at);
         self.holds(
             Property::ChangeScriptRunsOnlyWhileTaskRuns,
             runs && alone,
@@ -108,8 +108,8 @@ impl Checker {
         let own = task.record().launch.as_ref().map(|launch| launch.id);
         let runs = matches!(task.phase(), Phase::Running) && own == Some(*launch);
         let mut begun = self.templates.scripts.iter();
-        let awaited =
-            begun.find(|((of, _), (open, until))| of == launch && open == op && *until > world.at);
+        let awaited = begun
+            .find(|((of, _), (open, until))| of == launch && open == op && *until > world.scene.at);
         let template = awaited.and_then(|((_, at), _)| task.spec().task().templates.get(*at));
         let script = template.and_then(|template| template.change_script.as_ref());
         let fatal = script.is_some_and(|script| script.fail_on_error) && *result != Ok(0);

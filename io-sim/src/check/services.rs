@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use drover_core::agent::{Agent, Input, Registration};
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{DriverEffect, Effect, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found, ShutdownMode};
@@ -141,30 +142,9 @@ impl Checker {
             return Ok(());
         };
         let label = text(block, "PortLabel").unwrap_or_default();
-        let network = group.networks.first();
-        let ports = network
-            .into_iter()
-            .flat_map(|it| it.reserved_ports.iter().chain(&it.dynamic_ports));
-        let port = ports.clone().find(|port| port.label == label);
-        let given = record.ports.iter().find(|port| port.label == label);
-        let number = label.parse::<u16>().ok();
-        let own = world.networks.get(one.alloc).and_then(|it| it.address);
-        let expected = match (text(block, "AddressMode"), own) {
-            (Some("alloc"), Some(own)) => {
-                let inside = port.zip(given).map(|(port, given)| match port.to {
-                    0 | -1 => given.value,
-                    to => u16::try_from(to).unwrap_or(0),
-                });
-                Some((own.to_string(), inside.or(number)))
-            }
-            // What its driver says of it is known to nobody else.
-            (Some("host"), _) => {
-                let host = given.map_or(&view.node().address, |given| &given.host_ip);
-                Some((host.clone(), given.map(|given| given.value).or(number)))
-            }
-            _ => None,
-        };
-        let Some((host, Some(port))) = expected else {
+        let mode = text(block, "AddressMode").unwrap_or_default();
+        let expected = found_at(world, agent, alloc, group, (label, mode));
+        let Some((host, port)) = expected else {
             return Ok(());
         };
         let holds = (&one.address, one.port) == (&host, port);
@@ -201,6 +181,39 @@ impl Checker {
         self.holds(Property::ServiceChangeRaisesIndex, reported < index, || {
             format!("at {index} it was {before:?} and is {names:?}")
         })
+    }
+}
+
+/// Where a port of a group is found: at the host and the port that it was given there, or at the address of its network
+/// and the port inside. What its driver says of it is known to nobody else.
+pub(super) fn found_at(
+    world: &World,
+    agent: &Agent,
+    alloc: &AllocRunner,
+    group: &TaskGroup,
+    (label, mode): (&str, &str),
+) -> Option<(String, u16)> {
+    let record = alloc.record();
+    let networks = group.networks.first().into_iter();
+    let mut ports = networks.flat_map(|it| it.reserved_ports.iter().chain(&it.dynamic_ports));
+    let port = ports.find(|port| port.label == label);
+    let given = record.ports.iter().find(|port| port.label == label);
+    let number = label.parse::<u16>().ok();
+    let own = world.networks.get(record.id).and_then(|it| it.address);
+    match (mode, own) {
+        ("alloc", Some(own)) => {
+            let inside = port.zip(given).map(|(port, given)| match port.to {
+                0 | -1 => given.value,
+                to => u16::try_from(to).unwrap_or(0),
+            });
+            Some((own.to_string(), inside.or(number)?))
+        }
+        ("host", _) => {
+            let address = &agent.view().node().address;
+            let host = given.map_or(address, |given| &given.host_ip);
+            Some((host.clone(), given.map(|given| given.value).or(number)?))
+        }
+        _ => None,
     }
 }
 

@@ -46,7 +46,7 @@ impl Checker {
         let key = &task.spec().key;
         let launch = task.record().launch.as_ref();
         let runs = launch.is_some_and(|launch| launch.exit.is_none());
-        let mut open = world.sessions.values().filter(|one| one.key == *key);
+        let mut open = world.sessions.open.values().filter(|one| one.key == *key);
         let left = open.find(|one| Some(one.launch) != launch.map(|launch| launch.id));
         let held = task.sessions();
         let so = (held == 0 || runs) && left.is_none();

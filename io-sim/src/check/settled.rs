@@ -1,11 +1,12 @@
 //! What is settled: a job is as its plan wants it as soon as nothing is under way, and is called what it is.
 
 use drover_core::agent::{Agent, JobWait, Wait};
+use drover_core::ids::GroupName;
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::JobStatus;
 use drover_core::scheduler::Action;
 
-use super::{Checker, Property, Verdict};
+use super::{Checker, Property, Verdict, policy};
 use crate::world::World;
 
 impl Checker {
@@ -38,6 +39,32 @@ impl Checker {
                 });
                 let allocs: Vec<_> = allocs.collect();
                 format!("{} with {allocs:?}: {left:?}", job.job.id)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A job that runs to its end and has done all that it was to do is called dead.
+    pub(super) fn done_job_is_dead(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        for record in view.jobs() {
+            let job = &record.job;
+            if !job.job_type.runs_to_completion() || job.is_template() {
+                continue;
+            }
+            let copies = job.task_groups.iter().flat_map(|group| {
+                let name = GroupName::from(group.name.as_str());
+                (0..policy::copies(job, group)).map(move |index| (name.clone(), index))
+            });
+            let mut copies = copies.peekable();
+            // One that has nothing to do waits for something.
+            let has_any = copies.peek().is_some();
+            let key = job.key();
+            let done = has_any && copies.all(|(name, index)| record.done.contains(&name, index));
+            let status = view.job_status(&key);
+            let holds = !done || status == JobStatus::Dead;
+            self.holds(Property::DoneJobIsDead, holds, || {
+                format!("{key} is done, and called {status:?}")
             })?;
         }
         Ok(())

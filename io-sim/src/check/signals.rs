@@ -83,7 +83,7 @@ fn lives(world: &World, task: &TaskRunner, may_end: bool) -> bool {
         | Phase::Dead(_) => false,
     };
     let launch = task.record().launch.as_ref().map(|launch| launch.id);
-    let process = launch.and_then(|launch| world.processes.get(&launch));
+    let process = launch.and_then(|launch| world.processes.get(launch));
     runs && process.is_some_and(|process| process.alive)
 }
 

@@ -43,7 +43,7 @@ fn untold(job: &Job, group: &str, task: &str, env: &BTreeMap<String, String>) ->
 }
 
 impl Checker {
-    /// A task starts with the variables, the share of the processor and the logs of its job file, and on the cores that
+    /// A task starts with the variables, the share of the processor, the memory and the logs of its job file, and on the cores that
     /// are its own.
     pub(super) fn start_is_that_of_job_file(
         &mut self,
@@ -57,6 +57,7 @@ impl Checker {
         let cores = alloc.record().cores.iter();
         let cores = cores.filter(|cores| cores.task == name);
         let cores: BTreeSet<u32> = cores.flat_map(|cores| cores.ids.clone()).collect();
+        let memory = (config.memory_limit, config.memory_reserved);
         // It may have been started before the last change, and only have left now.
         let says_so = |file: &Job| {
             let task = policy::group(file, group).and_then(|group| policy::task(group, name));
@@ -64,6 +65,7 @@ impl Checker {
                 let shares = u64::try_from(task.resources.cpu).unwrap_or(0);
                 untold(file, group, name, &config.env).is_none()
                     && config.cpu_shares == shares
+                    && self.scheduler.allows_memory(task, memory)
                     && config.logs == task.log_config.unwrap_or_default()
             })
         };
@@ -76,7 +78,7 @@ impl Checker {
             holds && on_its_cores,
             || {
                 let (given, env) = (&config.cores, &config.env);
-                format!("{key:?} starts on {given:?} of {cores:?}, with {env:?}")
+                format!("{key:?} starts on {given:?} of {cores:?}, memory {memory:?}, with {env:?}")
             },
         )
     }

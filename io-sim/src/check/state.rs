@@ -41,6 +41,7 @@ impl Checker {
         self.periodic_jobs(world, agent)?;
         self.image_updates(world)?;
         self.draining(world, agent)?;
+        self.found_fact_is_kept(agent)?;
         self.canaries(world, agent)?;
         self.rolling_update_uses_max_parallel(agent)?;
         self.node_has_applied_meta(agent)?;
@@ -237,10 +238,10 @@ impl Checker {
             return Ok(());
         }
         let launch = task.record().launch.as_ref().map(|launch| launch.id);
-        let process = launch.and_then(|launch| world.processes.get(&launch));
+        let process = launch.and_then(|launch| world.processes.get(launch));
         let lives = process.is_some_and(|process| process.alive);
         let on_its_way = launch.is_some_and(|launch| {
-            world.inbox.has(Source::Exit(launch)) || world.engine.hides(launch)
+            world.scene.inbox.has(Source::Exit(launch)) || world.engine.hides(launch)
         });
         self.holds(Property::RunningTaskHasProcess, lives || on_its_way, || {
             format!("{:?}", task.spec().key)

@@ -220,11 +220,11 @@ impl Checker {
     ) -> Verdict {
         let running = agent.view().allocs().flat_map(Running::of);
         let dead = running.map(|one| one.launch).find(|launch| {
-            let process = world.processes.get(launch);
+            let process = world.processes.get(*launch);
             !process.is_some_and(|process| process.alive)
         });
         self.holds(Property::EndedLaunchHasNoStatistics, dead.is_none(), || {
-            let process = dead.and_then(|launch| world.processes.get(&launch));
+            let process = dead.and_then(|launch| world.processes.get(launch));
             format!("{:?}", process.map(|process| &process.name))
         })
     }

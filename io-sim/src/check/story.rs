@@ -77,7 +77,7 @@ impl Checker {
 
     /// A launch is told to have begun once, and before it is told to have ended.
     fn start_is_told_once(&mut self, world: &World, key: &TaskKey) -> Verdict {
-        let Some(launch) = world.latest.get(key) else {
+        let Some(launch) = world.processes.latest.get(key) else {
             return Ok(());
         };
         let first = self.story.began.insert(*launch);
@@ -88,7 +88,7 @@ impl Checker {
 
     /// A launch that is told to have ended was told to have begun.
     fn end_is_told_after_start(&mut self, world: &World, key: &TaskKey) -> Verdict {
-        let Some(launch) = world.latest.get(key) else {
+        let Some(launch) = world.processes.latest.get(key) else {
             return Ok(());
         };
         self.story.ended.insert(*launch);
@@ -104,11 +104,11 @@ impl Checker {
         world: &World,
         launch: LaunchId,
     ) -> Verdict {
-        let Some(process) = world.processes.get(&launch) else {
+        let Some(process) = world.processes.get(launch) else {
             return Ok(());
         };
         let key = &process.key;
-        let exempt = self.story.given_up.contains(key) || world.unread.contains(key);
+        let exempt = self.story.given_up.contains(key) || world.disk.unread.contains(key);
         // What was told in a step that a crash cut off, and is not on the disk, nobody can go on with.
         if exempt || !self.story.began.contains(&launch) {
             return Ok(());
@@ -140,7 +140,7 @@ impl Checker {
     ) -> Verdict {
         let key = &task.spec().key;
         let killed = self.lives.task(key).killed || self.leaving || agent.view().stopped();
-        if !task.is_dead() || task.state().failed || killed || world.unread.contains(key) {
+        if !task.is_dead() || task.state().failed || killed || world.disk.unread.contains(key) {
             return Ok(());
         }
         let Some(process) = world.launches_of(key).last().map(|(_, process)| process) else {

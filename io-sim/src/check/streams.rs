@@ -79,9 +79,11 @@ impl Streams {
         };
         match report {
             DriverReport::Fingerprint(_) | DriverReport::Failed(_) => {
-                known.heard.get_or_insert(world.at);
+                known.heard.get_or_insert(world.scene.at);
             }
-            DriverReport::Ended(_) => self.ended.push((driver.clone(), known.ends(world.at))),
+            DriverReport::Ended(_) => self
+                .ended
+                .push((driver.clone(), known.ends(world.scene.at))),
         }
     }
 
@@ -91,11 +93,11 @@ impl Streams {
         let view = agent.view();
         let late = |op: Op| {
             let until = view.operations().get(op).and_then(|one| one.until());
-            until.is_some_and(|until| until <= world.at)
+            until.is_some_and(|until| until <= world.scene.at)
         };
         for (name, known) in &mut self.of_drivers {
             if known.heard.is_none() && known.op.is_some_and(late) {
-                self.ended.push((name.clone(), known.ends(world.at)));
+                self.ended.push((name.clone(), known.ends(world.scene.at)));
             }
         }
     }
@@ -114,14 +116,14 @@ impl Checker {
             };
             let (soonest, latest) = (pause, Span(pause.0 + pause.0 / 4));
             let holds = match driver.stream().phase() {
-                Phase::Resting(until) => (soonest..=latest).contains(&(until - world.at)),
+                Phase::Resting(until) => (soonest..=latest).contains(&(until - world.scene.at)),
                 Phase::Opening | Phase::Open => pause == Span::ZERO,
             };
             self.holds(Property::EndedStreamIsOpenedAgainInTime, holds, || {
                 let phase = driver.stream().phase();
                 format!(
                     "{name} ended at {:?}: {phase:?}, not after {pause}",
-                    world.at
+                    world.scene.at
                 )
             })?;
         }

@@ -289,7 +289,7 @@ impl Checker {
         };
         for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
             let key = &task.spec().key;
-            let watch = world.watched().find(|(one, _)| *one == key);
+            let watch = world.templates.watched().find(|(one, _)| *one == key);
             self.holds(
                 Property::TemplatesOfRunningTaskAreWatched,
                 watch.is_some(),
@@ -344,7 +344,7 @@ impl Checker {
             let task = alloc.and_then(|alloc| alloc.task(&key.task));
             task.is_none_or(TaskRunner::is_dead)
         };
-        let vain = world.watched().map(|(key, _)| key).find(over);
+        let vain = world.templates.watched().map(|(key, _)| key).find(over);
         self.holds(
             Property::TemplatesOfDeadTaskAreNotWatched,
             vain.is_none(),

@@ -2,11 +2,13 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
+use drover_core::ids::TaskKey;
 use drover_core::model::alloc::TaskLife;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::{Checker, Property, Verdict};
+use crate::world::World;
 
 impl Checker {
     /// No task waits for its turn when nothing has to come before it any more.
@@ -39,6 +41,32 @@ impl Checker {
                 seen.collect::<Vec<_>>()
             )
         })
+    }
+}
+
+impl Checker {
+    /// What has to be done before the main tasks is done while none of them runs, also when all of it runs once more.
+    pub(super) fn prestart_task_runs_before_main_tasks(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+    ) -> Verdict {
+        let stage = |name| alloc.task(name).map(|task| task.spec().stage());
+        if stage(&key.task) != Some(Stage::Prestart) {
+            return Ok(());
+        }
+        let mut alive = world.alive().map(|(_, process)| process);
+        let beside = alive.find(|process| {
+            let own = process.key.alloc == key.alloc;
+            own && stage(&process.key.task) == Some(Stage::Main)
+        });
+        let beside = beside.map(|process| process.name.clone());
+        self.holds(
+            Property::PrestartTaskRunsBeforeMainTasks,
+            beside.is_none(),
+            || format!("{key:?} starts beside {beside:?}"),
+        )
     }
 }
 

@@ -11,6 +11,7 @@ use drover_core::ids::{JobKey, RequestId};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::Job;
 use drover_core::model::submission::Submission;
+use drover_core::model::version::VersionTag;
 use drover_core::store::record::JobRecord;
 
 use super::limits::VERSIONS_OF_JOB;
@@ -180,6 +181,7 @@ impl Checker {
             if let Some(before) = before {
                 self.needed_version_is_kept(view, &before, job)?;
                 self.stable_version_proved_itself(view, &before, job)?;
+                self.version_keeps_its_name(&before, job)?;
             }
         }
         let submissions = view.submissions();
@@ -190,6 +192,24 @@ impl Checker {
             })?;
         }
         Ok(())
+    }
+
+    /// A version has its name until somebody gives it or another version another one.
+    fn version_keeps_its_name(&mut self, before: &JobRecord, job: &JobRecord) -> Verdict {
+        let key = job.job.key();
+        let renamed = self.replies.any(|asked| match asked {
+            Request::TagVersion(asked) => asked.job == key,
+            Request::UntagVersion(asked) => asked.job == key,
+            _ => false,
+        });
+        let kept = |(version, tag): (&u64, &Arc<VersionTag>)| {
+            job.tags.get(version).is_some_and(|it| it.name == tag.name)
+        };
+        let lost = before.tags.iter().find(|one| !renamed && !kept(*one));
+        let lost = lost.map(|(version, tag)| (*version, tag.name.clone()));
+        self.holds(Property::VersionKeepsItsName, lost.is_none(), || {
+            format!("{key} has lost {lost:?}")
+        })
     }
 
     /// Whether somebody said in this life of the agent how stable a version is.

@@ -68,13 +68,15 @@ impl Checker {
         let volumes = agent.view().machine().volumes();
         let orphan = world
             .volumes
+            .made()
             .iter()
             .find(|id| volumes.record(**id).is_none());
         self.holds(Property::NoVolumeIsOrphaned, orphan.is_none(), || {
             format!("{orphan:?}")
         })?;
         for volume in volumes.records() {
-            let made = volume.spec.registered.is_some() || world.volumes.contains(&volume.id);
+            let made =
+                volume.spec.registered.is_some() || world.volumes.made().contains(&volume.id);
             // One that was brought along, and whose directory could not be made, waits for the next agent.
             if volume.state == VolumeState::Pending && !volume.host_path.is_empty() {
                 continue;
@@ -113,12 +115,12 @@ impl Checker {
             });
         let exists = |it: &&Arc<VolumeRecord>| match it.spec.registered {
             Some(_) => true,
-            None => world.volumes.contains(&it.id),
+            None => world.volumes.made().contains(&it.id),
         };
         let found = made.find(exists)?;
         Some(match &found.spec.registered {
             Some(path) => path.clone(),
-            None => world.volume_path(found.id),
+            None => world.volumes.path(found.id),
         })
     }
 

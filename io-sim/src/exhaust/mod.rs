@@ -166,7 +166,7 @@ impl Explorer {
             return Err((Some(step), violation));
         }
         let known = step.chosen.last();
-        let consulted = sim.world.choices.consulted();
+        let consulted = sim.world.scene.choices.consulted();
         let after = known.and_then(|last| consulted.iter().position(|choice| choice.is_at(last)));
         let further: Vec<Choice> = consulted
             .iter()
@@ -205,7 +205,7 @@ impl Explorer {
 impl Sim {
     /// Takes one step of an exhaustive search.
     fn go(&mut self, step: &Step) -> Verdict {
-        self.world.choices.watch(&step.chosen);
+        self.world.scene.choices.watch(&step.chosen);
         match step.turn {
             Some(turn) => self.take(turn),
             None => {
@@ -218,7 +218,7 @@ impl Sim {
     /// What two runs share if and only if the same can follow from both.
     fn same(&self) -> u64 {
         let world = &self.world;
-        Same::at(world.now(), &world.names)
+        Same::at(world.now(), &world.scene.names)
             .with(&self.agent())
             .with_each(
                 self.agent()
@@ -228,9 +228,9 @@ impl Sim {
             .with(&world.disk)
             .with_each(self.relevant_launches())
             .with(&world.dirs)
-            .with(&world.faults)
-            .with_each(world.inbox.queues())
-            .with_each(world.later.iter().map(|((at, _), due)| (at, due)))
+            .with(&world.scene.faults)
+            .with_each(world.scene.inbox.queues())
+            .with_each(world.scene.later.iter().map(|((at, _), due)| (at, due)))
             .with(&self.ahead())
             .finish()
     }
@@ -266,10 +266,10 @@ impl Sim {
         let tasks = allocs.flat_map(|alloc| alloc.tasks());
         let known = tasks.filter_map(|task| task.record().launch.as_ref());
         let known = known.chain(saved).map(|launch| launch.id);
-        let alive = self.world.living.iter().copied();
+        let alive = self.world.processes.living.iter().copied();
         let all: BTreeSet<LaunchId> = known.chain(alive).collect();
         let all = all.into_iter();
-        all.filter_map(|launch| self.world.processes.get(&launch))
+        all.filter_map(|launch| self.world.processes.get(launch))
     }
 
     /// Whether no order is lost if this turn goes before all others: the agent cannot see what it

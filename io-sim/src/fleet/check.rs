@@ -20,7 +20,7 @@ impl Fleet {
     pub(super) fn check_nodes(&self) -> Verdict {
         let mut copies = Copies::new();
         for node in &self.nodes {
-            let id = node.world.node_id;
+            let id = node.world.link.node_id;
             for (_, process) in node.world.alive() {
                 let alloc = process.key.alloc;
                 let Some(known) = self.servers.alloc(alloc) else {
@@ -30,7 +30,7 @@ impl Fleet {
                     format!("{alloc} runs on {id}, and was placed on {}", known.node)
                 })?;
                 // One of whose tasks nobody knows what became of failed, whatever becomes of its agent.
-                if node.world.unread.iter().any(|key| key.alloc == alloc) {
+                if node.world.disk.unread.iter().any(|key| key.alloc == alloc) {
                     continue;
                 }
                 let name = known.states().next().map(|it| it.name.clone());

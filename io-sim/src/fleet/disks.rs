@@ -58,8 +58,8 @@ impl Fleet {
         // Who has what these wrote.
         let mut holders = BTreeMap::<AllocId, AllocId>::new();
         for (node, alloc) in self.live_migrating() {
-            let (id, at) = (alloc.record().id, node.world.node_id);
-            let name = || node.world.names.alloc(id);
+            let (id, at) = (alloc.record().id, node.world.link.node_id);
+            let name = || node.world.scene.names.alloc(id);
             let has = node.world.dirs.disks.get(&id);
             for writer in has.into_iter().flatten() {
                 let other = holders.insert(*writer, id);
@@ -101,7 +101,8 @@ impl Fleet {
     fn lacks(&self, node: &Sim, id: AllocId) -> BTreeSet<AllocId> {
         let disks = &node.world.dirs.disks;
         let from = self.got_from(id).filter(|from| {
-            let is_here = self.servers.alloc(*from).map(|it| it.node) == Some(node.world.node_id);
+            let is_here =
+                self.servers.alloc(*from).map(|it| it.node) == Some(node.world.link.node_id);
             // What was on this node may have been removed since.
             !is_here || disks.get(from).is_some_and(|left| left.contains(from))
         });
@@ -135,7 +136,7 @@ impl Fleet {
     fn began_empty(&self, id: AllocId) -> bool {
         let at = self.servers.alloc(id).map(|known| known.node);
         let mut nodes = self.nodes.iter();
-        let node = nodes.find(|node| Some(node.world.node_id) == at);
+        let node = nodes.find(|node| Some(node.world.link.node_id) == at);
         let alloc = node.and_then(|node| node.view()?.alloc(id));
         alloc.is_none_or(begins_empty)
     }

@@ -22,6 +22,7 @@ use crate::faults::Faults;
 use crate::machine::listening;
 use crate::servers::{Answered, Servers};
 use crate::sim::{Sim, client_of_cluster, node};
+use crate::world::World;
 
 /// After so many turns all nodes are checked, and in a large fleet after so many as there are nodes.
 const CHECK_EVERY: usize = 50;
@@ -92,13 +93,13 @@ impl Fleet {
     pub fn keep_stories(&mut self) {
         self.nodes
             .iter_mut()
-            .for_each(|node| node.world.trace.keep());
+            .for_each(|node| node.world.scene.trace.keep());
     }
 
     /// What goes wrong at a node from now on.
     pub fn set_faults(&mut self, index: usize, faults: Faults) {
         if let Some(node) = self.nodes.get_mut(index) {
-            node.world.faults = faults;
+            node.world.scene.faults = faults;
         }
     }
 
@@ -114,13 +115,13 @@ impl Fleet {
     pub fn at_node<T>(&mut self, index: usize, what: impl FnOnce(&mut Sim) -> T) -> Option<T> {
         let node = self.nodes.get_mut(index)?;
         node.catch_up(self.at);
-        node.world.servers = Some(core::mem::take(&mut self.servers));
+        node.world.link.servers = Some(core::mem::take(&mut self.servers));
         let done = what(node);
-        self.servers = node.world.servers.take().unwrap_or_default();
+        self.servers = node.world.link.servers.take().unwrap_or_default();
         self.servers.node_has_disks(&node.world.dirs.disks);
         if self.servers.moves_disks() {
             let awaited = disks::awaited(node);
-            self.servers.node_awaited(node.world.node_id, &awaited);
+            self.servers.node_awaited(node.world.link.node_id, &awaited);
         }
         self.hand_on();
         self.enqueue(index);
@@ -183,8 +184,8 @@ impl Fleet {
                 continue;
             };
             node.catch_up(self.at);
-            node.world
-                .answered_late(answered.to.life, answered.to.op, answered.result);
+            let World { scene, link, .. } = &mut node.world;
+            link.answered_late(scene, answered.to.life, answered.to.op, answered.result);
             self.enqueue(index);
         }
     }
@@ -216,7 +217,11 @@ impl Fleet {
         self.run(CONVERGENCE)?;
         if self.is_disk_on_its_way() {
             // One that hangs on its way is given up late, and until then whoever fetches it is not removed either.
-            let until = self.nodes.iter().map(|node| node.world.timeouts.disk).max();
+            let until = self
+                .nodes
+                .iter()
+                .map(|node| node.world.scene.timeouts.disk)
+                .max();
             self.run(until.unwrap_or_default())?;
         }
         self.has_converged(losses)
@@ -255,8 +260,8 @@ fn node_of(seed: u64, index: usize) -> Sim {
     let number = u64::try_from(index).unwrap_or(0);
     let mut sim = Sim::with_config(seed.wrapping_mul(10_007).wrapping_add(number), config);
     sim.quiet();
-    sim.world.servers = None;
-    sim.world.in_fleet = true;
+    sim.world.link.servers = None;
+    sim.world.link.in_fleet = true;
     sim
 }
 

@@ -20,7 +20,7 @@ impl Fleet {
         fleet.answers = Some(Vec::new());
         for index in 0..count {
             fleet.at_node(index, |node| {
-                node.world.asked = Some(Vec::new());
+                node.world.link.asked = Some(Vec::new());
                 // What the first agent asked is under way already.
                 node.goes_down(false, Span::ZERO);
             });
@@ -47,7 +47,7 @@ impl Fleet {
     /// What the agent of a node asked of servers since this was looked at last.
     pub fn asked(&mut self, index: usize) -> Vec<ServerEffect> {
         let node = self.nodes.get_mut(index);
-        let asked = node.and_then(|node| node.world.asked.as_mut());
+        let asked = node.and_then(|node| node.world.link.asked.as_mut());
         asked.map(core::mem::take).unwrap_or_default()
     }
 
@@ -55,9 +55,10 @@ impl Fleet {
     pub fn hears(&mut self, index: usize, op: Op, result: Result<Answer, CallError>) {
         let input = Input::Server(ServerInput::Answered { op, result });
         self.at_node(index, |node| {
-            let now = node.world.at;
+            let now = node.world.scene.at;
             let entity = "servers".into();
             node.world
+                .scene
                 .deliver(Source::Answer(op, 0), now, &entity, input);
         });
     }
@@ -72,7 +73,7 @@ impl Fleet {
         flaws: Flaws,
     ) -> Option<Result<Answer, CallError>> {
         let whose = Caller {
-            node: self.nodes.get(index)?.world.node_id,
+            node: self.nodes.get(index)?.world.link.node_id,
             life: 0,
             op: Op(number),
         };

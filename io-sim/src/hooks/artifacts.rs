@@ -19,16 +19,16 @@ impl Simulated for FetchArtifacts {
     }
 
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
-        let limit = world.timeouts.artifacts;
-        if world.fires(Fault::StallFetch, &of.entity) {
+        let limit = world.scene.timeouts.artifacts;
+        if world.scene.fires(Fault::StallFetch, &of.entity) {
             // Whoever serves it says no more: only a cancellation ends that.
             return Span(2 * limit.0);
         }
-        world.latency(&of.entity, limit)
+        world.scene.latency(&of.entity, limit)
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        if world.fires(Fault::FailFetch, &of.entity) {
+        if world.scene.fires(Fault::FailFetch, &of.entity) {
             return Err(Failure::recoverable("the server answered 503"));
         }
         let key = of.key_with_dir(world)?;

@@ -15,9 +15,15 @@ impl Simulated for AskRemote {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
+        let World {
+            scene,
+            remotes,
+            link,
+            ..
+        } = world;
         let remote = match self.previous.of_servers {
-            true => Some(world.servers_say_of(self.previous.alloc, &of.entity)?),
-            false => world.remote_answered(self.previous.alloc, &of.entity, self.index)?,
+            true => Some(remotes.servers_say_of(scene, link, self.previous.alloc, &of.entity)?),
+            false => remotes.answer(scene, self.previous.alloc, &of.entity, self.index)?,
         };
         Ok(HookOutput {
             remote,
@@ -26,6 +32,7 @@ impl Simulated for AskRemote {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
+        checker.question_to_other_node_follows_its_answer(of.alloc, of.op, self)?;
         checker.requests_to_other_nodes_have_a_backoff(world, of.alloc, &self.previous)
     }
 }

@@ -15,7 +15,7 @@ use crate::world::World;
 impl Simulated for Reserve {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let mut given = machine::reservation(&self.devices);
-        if world.fires(Fault::OddReservation, &of.entity) {
+        if world.scene.fires(Fault::OddReservation, &of.entity) {
             given.mounts.push(Mount::default());
         }
         Ok(given)

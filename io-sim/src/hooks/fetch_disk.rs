@@ -7,6 +7,7 @@ use drover_core::work::FetchDisk;
 
 use super::{Of, Simulated};
 use crate::check::{Checker, Verdict};
+use crate::remote::Remotes;
 use crate::world::World;
 
 impl Simulated for FetchDisk {
@@ -15,11 +16,18 @@ impl Simulated for FetchDisk {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
+        let World {
+            scene,
+            remotes,
+            link,
+            dirs,
+            ..
+        } = world;
         if self.previous.of_servers {
-            return world.node_gives(&self.previous, of.alloc, &of.entity);
+            return Remotes::node_gives(scene, link, dirs, &self.previous, of.alloc, &of.entity);
         }
         Ok(HookOutput {
-            remote: world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?,
+            remote: remotes.give(scene, dirs, self.previous.alloc, of.alloc, &of.entity)?,
             ..HookOutput::default()
         })
     }

@@ -16,10 +16,12 @@ use crate::world::World;
 impl Simulated for Arc<Issuing> {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let key = of.key_with_dir(world)?;
-        if self.authority == Authority::Servers && world.fires(Fault::RefuseSigning, &of.entity) {
+        if self.authority == Authority::Servers
+            && world.scene.fires(Fault::RefuseSigning, &of.entity)
+        {
             return Err(Failure::recoverable("the servers do not sign"));
         }
-        world.issue(&key, self);
+        world.tokens.issue(world.scene.at, &key, self);
         Ok(HookOutput::default())
     }
 

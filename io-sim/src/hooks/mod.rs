@@ -67,7 +67,7 @@ pub(crate) trait Simulated {
 
     /// How long it takes.
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
-        world.latency(&of.entity, world.timeouts.hook)
+        world.scene.latency(&of.entity, world.scene.timeouts.hook)
     }
 
     /// Does it. Doing it twice is doing it once.
@@ -115,6 +115,8 @@ macro_rules! adapters {
 
 drover_core::payloads!(adapters);
 
+pub(crate) use network::leaves_half_a_network;
+
 impl World {
     pub(crate) fn of<'a>(
         &self,
@@ -125,8 +127,8 @@ impl World {
     ) -> Of<'a> {
         let key = task.cloned().map(|task| TaskKey { alloc, task });
         let entity = match &key {
-            Some(key) => self.names.task(key),
-            None => self.names.alloc(alloc),
+            Some(key) => self.scene.names.task(key),
+            None => self.scene.names.alloc(alloc),
         };
         Of {
             life,
@@ -138,35 +140,35 @@ impl World {
     }
 
     pub(crate) fn begin_hook(&mut self, asked: Asked) {
-        let of = self.of(self.life, asked.op, asked.alloc, asked.task.as_ref());
+        let of = self.of(self.scene.life, asked.op, asked.alloc, asked.task.as_ref());
         let entity = of.entity.clone();
         let work = self::of(&asked.work);
-        if self.fires(Fault::HangHook, &entity) {
+        if self.scene.fires(Fault::HangHook, &entity) {
             return work.failed(self, &of);
         }
         let delay = work.time(self, &of);
-        self.after(delay, &entity, Later::Hook(asked));
+        self.scene.after(delay, &entity, Later::Hook(asked));
     }
 
     /// Work that is under way, or hangs, ends soon.
     pub(crate) fn cancel_hook(&mut self, op: Op) {
-        self.cancelled.insert(op);
+        self.scene.cancelled.insert(op);
         self.templates.cancelled(op);
-        let mut laters = self.later.iter();
+        let mut laters = self.scene.later.iter();
         let at = laters.find(|(_, due)| matches!(&due.what, Later::Hook(it) if it.op == op));
         let at = at.map(|(at, _)| *at);
-        if let Some(due) = at.and_then(|at| self.later.remove(&at)) {
-            let delay = self.latency(&due.entity, self.timeouts.hook);
-            self.after(delay, &due.entity, due.what);
+        if let Some(due) = at.and_then(|at| self.scene.later.remove(&at)) {
+            let delay = self.scene.latency(&due.entity, self.scene.timeouts.hook);
+            self.scene.after(delay, &due.entity, due.what);
         }
     }
 
     pub(crate) fn end_hook(&mut self, life: u64, asked: &Asked) {
         let of = self.of(life, asked.op, asked.alloc, asked.task.as_ref());
         let work = self::of(&asked.work);
-        let result = if self.cancelled.contains(&of.op) && work.can_be_cancelled() {
+        let result = if self.scene.cancelled.contains(&of.op) && work.can_be_cancelled() {
             Err(Failure::recoverable("cancelled"))
-        } else if self.fires(Fault::FailHook, &of.entity) {
+        } else if self.scene.fires(Fault::FailHook, &of.entity) {
             Err(Failure::recoverable("the hook failed"))
         } else {
             work.work(self, &of)
@@ -180,9 +182,12 @@ impl World {
             task: asked.task.clone(),
             result,
         });
-        if work.streams() && life == self.life {
-            return self.deliver(Source::Stream(of.op), self.at, &of.entity, input);
+        if work.streams() && life == self.scene.life {
+            return self
+                .scene
+                .deliver(Source::Stream(of.op), self.scene.at, &of.entity, input);
         }
-        self.answer(life, of.op, &of.entity, self.timeouts.hook, input);
+        self.scene
+            .answer(life, of.op, &of.entity, self.scene.timeouts.hook, input);
     }
 }

@@ -10,6 +10,7 @@ use drover_core::work::Rendering;
 
 use super::{Of, Simulated};
 use crate::check::{Checker, Verdict};
+use crate::templates::Templates;
 use crate::world::World;
 
 impl Simulated for Arc<Rendering> {
@@ -19,17 +20,21 @@ impl Simulated for Arc<Rendering> {
 
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
         let missing = of.key();
-        let missing = missing.and_then(|key| world.lacks_something(of.op, &key, &of.entity));
-        missing.unwrap_or_else(|| world.latency(&of.entity, world.timeouts.hook))
+        let missing = missing
+            .and_then(|key| Templates::lacks_something(&mut world.scene, of.op, &key, &of.entity));
+        missing.unwrap_or_else(|| world.scene.latency(&of.entity, world.scene.timeouts.hook))
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let key = of.key_with_dir(world)?;
-        Ok(world.render(of.life, of.op, &key, self))
+        let World {
+            scene, templates, ..
+        } = world;
+        Ok(templates.render(scene, of.life, of.op, &key, self))
     }
 
     fn failed(&self, world: &mut World, of: &Of<'_>) {
-        if let Some(key) = of.key().filter(|_| of.life == world.life) {
+        if let Some(key) = of.key().filter(|_| of.life == world.scene.life) {
             world.templates.failed(&key);
         }
     }

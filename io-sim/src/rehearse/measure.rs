@@ -149,12 +149,12 @@ impl<'a> Watcher<'a> {
             self.find_failures(view);
             others = self.find_replacements(view);
         }
-        if self.living == sim.world.living && !others {
+        if self.living == sim.world.processes.living && !others {
             return;
         }
-        let before = core::mem::replace(&mut self.living, sim.world.living.clone());
+        let before = core::mem::replace(&mut self.living, sim.world.processes.living.clone());
         for launch in before.difference(&self.living) {
-            if let Some(process) = sim.world.processes.get(launch)
+            if let Some(process) = sim.world.processes.get(*launch)
                 && process.exit.as_ref().is_some_and(|exit| exit.is_success())
             {
                 let key = &process.key;

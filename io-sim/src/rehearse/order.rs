@@ -43,7 +43,7 @@ impl Order {
         sim: &Sim,
         launch: LaunchId,
     ) {
-        let Some(process) = sim.world.processes.get(&launch) else {
+        let Some(process) = sim.world.processes.get(launch) else {
             return;
         };
         let alloc = process.key.alloc;

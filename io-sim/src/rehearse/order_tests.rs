@@ -47,9 +47,9 @@ fn found(began: &[(AllocId, &str, Option<i32>)]) -> Vec<String> {
             task: (*task).into(),
         };
         let launch = LaunchId(number);
-        let process = sim.world.process(&key, launch);
+        let process = (sim.world.processes).record(&mut sim.world.scene.names, &key, launch);
         (process.starts, process.alive) = (1, true);
-        sim.world.living.insert(launch);
+        sim.world.processes.living.insert(launch);
         order.check_start(&job, &slots, &sim, launch);
         if let Some(code) = ends {
             sim.world.end(launch, ExitResult::code(*code));

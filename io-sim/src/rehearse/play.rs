@@ -60,7 +60,7 @@ pub(super) fn play(job: &Job, plan: &Plan, seed: u64, with_story: bool) -> Outco
     config.retention = None;
     let mut sim = Sim::with_config(seed, config);
     if with_story {
-        sim.world.trace.keep();
+        sim.world.scene.trace.keep();
     }
     let mut run = Run {
         sim,
@@ -90,7 +90,7 @@ pub(super) fn play(job: &Job, plan: &Plan, seed: u64, with_story: bool) -> Outco
         broken: verdict
             .err()
             .map(|broken| (broken.invariant, broken.detail)),
-        story: sim.world.trace.events().to_vec(),
+        story: sim.world.scene.trace.events().to_vec(),
     }
 }
 
@@ -123,11 +123,11 @@ impl Run<'_> {
     /// Lets time pass up to this moment since the beginning, watching.
     fn until(&mut self, at: Span) -> Verdict {
         loop {
-            let left = at.0 - self.sim.world.elapsed.0;
+            let left = at.0 - self.sim.world.scene.elapsed.0;
             if left < 0 {
                 return Ok(());
             }
-            let idle = self.sim.step(self.sim.world.at + Span(left))? == Stepped::Idle;
+            let idle = self.sim.step(self.sim.world.scene.at + Span(left))? == Stepped::Idle;
             self.watcher.observe(&self.sim);
             if idle {
                 return Ok(());
@@ -137,11 +137,11 @@ impl Run<'_> {
 
     /// Nothing goes wrong from now on.
     fn converge(&mut self) -> Verdict {
-        let at = self.sim.world.elapsed;
-        self.sim.world.trace.write(at, Way::Fault, || {
+        let at = self.sim.world.scene.elapsed;
+        self.sim.world.scene.trace.write(at, Way::Fault, || {
             (Column::Agent, "the trouble is over".to_owned())
         });
-        self.sim.world.converging = true;
+        self.sim.world.scene.converging = true;
         self.sim.world.disk.full_until = None;
         if self.sim.agent().is_none() {
             self.sim.restart()?;
@@ -151,14 +151,14 @@ impl Run<'_> {
 
     /// Until the job is whole and stays so, or until `limit`.
     fn settle(&mut self, limit: Span) -> Verdict {
-        while self.sim.world.elapsed < limit {
+        while self.sim.world.scene.elapsed < limit {
             if self.watcher.content() {
-                let end = Span(self.sim.world.elapsed.0 + STEADY.0);
+                let end = Span(self.sim.world.scene.elapsed.0 + STEADY.0);
                 let mut steady = true;
-                while steady && self.sim.world.elapsed < end {
+                while steady && self.sim.world.scene.elapsed < end {
                     steady = self.step(end)? == Stepped::Done && self.watcher.content();
                 }
-                if self.watcher.content() && self.sim.world.elapsed >= end {
+                if self.watcher.content() && self.sim.world.scene.elapsed >= end {
                     return Ok(());
                 }
             } else {
@@ -170,8 +170,8 @@ impl Run<'_> {
     }
 
     fn step(&mut self, until: Span) -> Result<Stepped, Violation> {
-        let left = Span((until.0 - self.sim.world.elapsed.0).max(0));
-        let stepped = self.sim.step(self.sim.world.at + left)?;
+        let left = Span((until.0 - self.sim.world.scene.elapsed.0).max(0));
+        let stepped = self.sim.step(self.sim.world.scene.at + left)?;
         self.watcher.observe(&self.sim);
         Ok(stepped)
     }
@@ -194,12 +194,13 @@ impl Run<'_> {
 
     fn happens(&mut self, happening: &Happening, plan: &Plan) -> Verdict {
         // Chance gets its say when the trouble begins, not before.
-        if self.sim.world.faults.kinds().next().is_none() {
-            self.sim.world.faults = plan.faults.clone();
+        if self.sim.world.scene.faults.kinds().next().is_none() {
+            self.sim.world.scene.faults = plan.faults.clone();
         }
-        let at = self.sim.world.elapsed;
+        let at = self.sim.world.scene.elapsed;
         self.sim
             .world
+            .scene
             .trace
             .write(at, Way::Fault, || (Column::Agent, happening.to_string()));
         match happening {

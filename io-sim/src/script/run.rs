@@ -46,18 +46,18 @@ impl Script {
             false => config,
         };
         let mut sim = Sim::with_resources(self.seed, config, self.has);
-        sim.world.choices = Choices::new(self.seed).with(&self.overrides);
+        sim.world.scene.choices = Choices::new(self.seed).with(&self.overrides);
         if watch.story {
-            sim.world.trace.keep();
+            sim.world.scene.trace.keep();
         }
         if watch.choices {
-            sim.world.choices.keep_log();
+            sim.world.scene.choices.keep_log();
         }
         sim.search(self.search);
         if let Some(away) = self.settings.away {
             sim.longest_absence = away;
         }
-        sim.world.faults = self.faults.clone();
+        sim.world.scene.faults = self.faults.clone();
         let verdict = catch_unwind(AssertUnwindSafe(|| self.play(&mut sim)));
         let verdict = verdict.unwrap_or_else(|panic| {
             let text = (panic.downcast_ref::<String>().cloned())

@@ -41,7 +41,7 @@ pub fn shrink(script: &Script, like: &Violation, limit: u32) -> Option<Shrunk> {
     shrinker.attempt(Script {
         overrides: Overrides {
             rest_benign: true,
-            chosen: ran.sim.world.choices.log().to_vec(),
+            chosen: ran.sim.world.scene.choices.log().to_vec(),
         },
         ..script.clone()
     });

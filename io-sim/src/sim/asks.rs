@@ -31,7 +31,7 @@ impl Sim {
             self.namespaces.insert(job.id.clone(), namespace);
         }
         self.requests
-            .insert(request, (self.world.life, what.clone()));
+            .insert(request, (self.world.scene.life, what.clone()));
         self.send(Source::Operator, Input::Request(request, what));
         request
     }
@@ -73,8 +73,8 @@ impl Sim {
 
     /// Something happens at the servers of the node's cluster.
     pub fn at_servers(&mut self, what: impl FnOnce(&mut Servers)) {
-        if let Some(servers) = &mut self.world.servers {
-            servers.go_on(self.world.elapsed);
+        if let Some(servers) = &mut self.world.link.servers {
+            servers.go_on(self.world.scene.elapsed);
             what(servers);
         }
         self.world.servers_go_on();
@@ -113,7 +113,9 @@ impl Sim {
 
     pub(super) fn driver_after(&mut self, healthy: bool, pause: Span) {
         let driver = Arc::from(DRIVER);
-        self.world.after(pause, &driver, Later::Driver { healthy });
+        self.world
+            .scene
+            .after(pause, &driver, Later::Driver { healthy });
     }
 
     /// The next agent is configured with these volumes.
@@ -140,9 +142,9 @@ impl Sim {
     }
 
     fn send(&mut self, source: Source, input: Input) {
-        let at = self.world.at;
+        let at = self.world.scene.at;
         let entity = Arc::from("people");
-        self.world.deliver(source, at, &entity, input);
+        self.world.scene.deliver(source, at, &entity, input);
     }
 
     /// A number under which nobody has opened a session yet: that of the request that comes next.

@@ -19,10 +19,10 @@ impl Sim {
     /// What is violated meanwhile.
     pub fn run(&mut self, span: Span) -> Verdict {
         // A reboot sets the boot clock back, so time is counted from the beginning.
-        let end = self.world.elapsed.0 + span.0;
-        while self.world.elapsed.0 < end {
-            let left = Span(end - self.world.elapsed.0);
-            if self.step(self.world.at + left)? == Stepped::Idle {
+        let end = self.world.scene.elapsed.0 + span.0;
+        while self.world.scene.elapsed.0 < end {
+            let left = Span(end - self.world.scene.elapsed.0);
+            if self.step(self.world.scene.at + left)? == Stepped::Idle {
                 break;
             }
         }
@@ -34,11 +34,11 @@ impl Sim {
     /// # Errors
     /// What is violated meanwhile, or that it does not hold within `limit`.
     pub fn until(&mut self, limit: Span, what: impl Fn(&Sim) -> bool) -> Verdict {
-        let end = self.world.elapsed.0 + limit.0;
+        let end = self.world.scene.elapsed.0 + limit.0;
         while !what(self) {
-            let left = Span((end - self.world.elapsed.0).max(0));
-            let stepped = self.step(self.world.at + left)?;
-            if stepped == Stepped::Idle || self.world.elapsed.0 > end {
+            let left = Span((end - self.world.scene.elapsed.0).max(0));
+            let stepped = self.step(self.world.scene.at + left)?;
+            if stepped == Stepped::Idle || self.world.scene.elapsed.0 > end {
                 let holds = what(self);
                 let pending = self.agent.as_ref().map(Agent::pending);
                 return ensure(holds, "expected_outcome_happens", || format!("{pending:?}"));
@@ -101,7 +101,7 @@ impl Sim {
         let agent = self.agent.as_ref();
         agent.is_some_and(|agent| {
             let mut allocs = agent.view().allocs();
-            allocs.any(|alloc| self.world.renews_in(alloc))
+            allocs.any(|alloc| self.world.tokens.are_renewed_in(alloc))
         })
     }
 
@@ -148,7 +148,7 @@ impl Sim {
 
     /// Whether node and servers know different things.
     fn disagrees(&self) -> bool {
-        let (servers, agent) = (&self.world.servers, &self.agent);
+        let (servers, agent) = (&self.world.link.servers, &self.agent);
         let both = servers.as_ref().zip(agent.as_ref());
         both.is_some_and(|(servers, agent)| disagreement(&self.world, servers, agent).is_some())
     }
@@ -156,7 +156,7 @@ impl Sim {
     /// What lives and is left alone by the clock: who gets a new token may be started again for it.
     fn living_without_clock(&self) -> Vec<LaunchId> {
         let alive = self.world.alive();
-        let alone = alive.filter(|(_, process)| !self.world.renews_of(&process.key));
+        let alone = alive.filter(|(_, process)| !self.world.tokens.are_renewed_of(&process.key));
         alone.map(|(launch, _)| *launch).collect()
     }
 
@@ -165,7 +165,7 @@ impl Sim {
     /// # Errors
     /// What is violated by a new agent, where there is none.
     pub fn end_trouble(&mut self) -> Verdict {
-        self.world.converging = true;
+        self.world.scene.converging = true;
         self.world.disk.full = false;
         self.world.disk.full_until = None;
         // One that is ending may go on with that for an hour, where the disk answers late.
@@ -179,7 +179,7 @@ impl Sim {
     }
 
     fn set_calm(&mut self, is_calm: bool) {
-        if let Some(servers) = &mut self.world.servers {
+        if let Some(servers) = &mut self.world.link.servers {
             servers.set_calm(is_calm);
         }
     }
@@ -194,8 +194,10 @@ impl Sim {
         self.checker.trouble_ended(&self.world);
         self.set_calm(true);
         self.run(Span::secs(2 * 3600 - 600))?;
-        let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
-        while (self.is_batch_at_work() || self.is_launch_to_come()) && self.world.elapsed.0 < late {
+        let late = self.world.scene.elapsed.0 + LONGEST_QUEUE.0;
+        while (self.is_batch_at_work() || self.is_launch_to_come())
+            && self.world.scene.elapsed.0 < late
+        {
             self.run(Span::secs(600))?;
         }
         if self.has_launches() {
@@ -204,7 +206,7 @@ impl Sim {
         }
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.
-            self.run(self.world.timeouts.disk)?;
+            self.run(self.world.scene.timeouts.disk)?;
         }
         if self.renews() && self.disagrees() {
             // Servers are told a moment later of a token that is new just now.
@@ -214,7 +216,8 @@ impl Sim {
         match &self.agent {
             Some(agent) => {
                 for (request, (life, input)) in &self.requests {
-                    let open = *life == self.world.life && self.checker.reply(*request).is_none();
+                    let open =
+                        *life == self.world.scene.life && self.checker.reply(*request).is_none();
                     ensure(!open, "request_gets_one_reply", || format!("{input:?}"))?;
                 }
                 self.checker.rest(&self.world, agent)

@@ -38,11 +38,11 @@ impl Sim {
     pub(super) fn next_turn(&mut self) -> Option<Turn> {
         self.set_call();
         // The search draws from the choices while it looks at everything else.
-        let mut scheduler = core::mem::take(&mut self.world.scheduler);
-        let mut choices = core::mem::take(&mut self.world.choices);
+        let mut scheduler = core::mem::take(&mut self.world.scene.scheduler);
+        let mut choices = core::mem::take(&mut self.world.scene.choices);
         let turn = scheduler.pick(&mut choices, self.candidates());
-        self.world.scheduler = scheduler;
-        self.world.choices = choices;
+        self.world.scene.scheduler = scheduler;
+        self.world.scene.choices = choices;
         turn
     }
 
@@ -53,8 +53,8 @@ impl Sim {
     }
 
     fn candidates(&self) -> impl Iterator<Item = Candidate<'_, Turn>> {
-        let now = self.world.at;
-        let due = (self.world.later)
+        let now = self.world.scene.at;
+        let due = (self.world.scene.later)
             .range(..=(now, u64::MAX))
             .map(|((at, number), due)| Candidate {
                 what: Turn::World(*at, *number),
@@ -64,7 +64,7 @@ impl Sim {
                 entity: &due.entity,
             });
         let lives = self.agent.is_some();
-        let delivery = (self.world.inbox.heads())
+        let delivery = (self.world.scene.inbox.heads())
             .filter(move |(_, delivery)| lives && delivery.at <= now)
             .map(|(source, delivery)| Candidate {
                 what: Turn::Input(source),
@@ -105,9 +105,9 @@ impl Sim {
 
     /// Notes when the agent wants to be called back, and when it really is.
     pub(super) fn set_call(&mut self) {
-        if self.world.clock_was_set && self.agent.is_some() {
-            let at = self.world.at;
-            let rank = (self.world.scheduler).rank(&mut self.world.choices, "clock");
+        if self.world.scene.clock_was_set && self.agent.is_some() {
+            let at = self.world.scene.at;
+            let rank = (self.world.scene.scheduler).rank(&mut self.world.scene.choices, "clock");
             let wanted = Instant(u64::MAX);
             self.call.get_or_insert(Call { wanted, at, rank }).at = at;
             return;
@@ -120,23 +120,26 @@ impl Sim {
         if self.call.is_some_and(|call| call.wanted == wanted) {
             return;
         }
-        let mut at = wanted.max(self.world.at);
-        if self.world.fires(Fault::SlowTimer, "clock") {
+        let mut at = wanted.max(self.world.scene.at);
+        if self.world.scene.fires(Fault::SlowTimer, "clock") {
             let grid = [Span::millis(1), Span::secs(1), Span::secs(60)];
-            let late = (self.world.choices).one_of(&grid, Point::Late, "clock");
+            let late = (self.world.scene.choices).one_of(&grid, Point::Late, "clock");
             at = at + late.unwrap_or(Span::ZERO);
         }
         let world = &mut self.world;
-        let rank = world.scheduler.rank(&mut world.choices, "clock");
+        let rank = world
+            .scene
+            .scheduler
+            .rank(&mut world.scene.choices, "clock");
         self.call = Some(Call { wanted, at, rank });
     }
 
     /// When something happens next, whatever it is.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let agent = self.agent.as_ref();
-        let inbox = agent.and_then(|_| self.world.inbox.next_at());
+        let inbox = agent.and_then(|_| self.world.scene.inbox.next_at());
         let call = self.call.map(|call| call.at);
-        let later = self.world.later.keys().next().map(|(at, _)| *at);
+        let later = self.world.scene.later.keys().next().map(|(at, _)| *at);
         [inbox, call, later, self.restart_at, self.servers_at()]
             .into_iter()
             .flatten()
@@ -147,10 +150,10 @@ impl Sim {
     /// within `horizon`.
     pub(crate) fn pass_time(&mut self, horizon: Span) -> bool {
         self.set_call();
-        let end = self.world.at + horizon;
+        let end = self.world.scene.at + horizon;
         match self.next_at().filter(|at| *at <= end) {
             Some(at) => {
-                self.world.advance(at);
+                self.world.scene.advance(at);
                 true
             }
             None => false,
@@ -159,7 +162,7 @@ impl Sim {
 
     /// What the world has in store for the agent, in time from now.
     pub(crate) fn ahead(&self) -> impl Serialize {
-        let now = self.world.at;
+        let now = self.world.scene.at;
         (
             self.call.map(|call| call.at - now),
             self.restart_at.map(|at| at - now),

@@ -161,7 +161,7 @@ impl Network {
             }
             if let Err(violation) = shared.fleet.run_until(at) {
                 let nodes = shared.fleet.nodes().iter();
-                let stories = nodes.map(|node| timeline::draw(node.world.trace.events()));
+                let stories = nodes.map(|node| timeline::draw(node.world.scene.trace.events()));
                 panic!("{}{violation:?}", stories.collect::<String>());
             }
             shared.hand_on();

@@ -100,7 +100,11 @@ impl AllocRunner {
             .tasks
             .iter()
             .map(|task| (task.spec().stage(), task.state()));
-        let stage = before.after(states);
+        let alive = self.tasks.iter();
+        let alive = alive
+            .filter(|task| !task.is_dead())
+            .any(TaskRunner::has_remains);
+        let stage = before.after(states, alive);
         let mut changed = stage != before;
         self.phase = Phase::Tasks(stage);
         if self.kill.is_none()

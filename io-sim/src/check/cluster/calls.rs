@@ -28,7 +28,7 @@ impl Checker {
         if self.rests(agent) {
             return Ok(());
         }
-        let now = world.elapsed;
+        let now = world.scene.elapsed;
         let always = [
             CallKind::Heartbeat,
             CallKind::WatchAllocs,
@@ -102,7 +102,7 @@ impl Checker {
         world: &World,
         agent: &Agent,
     ) -> Verdict {
-        let Some(servers) = &world.servers else {
+        let Some(servers) = &world.link.servers else {
             return Ok(());
         };
         let view = agent.view();

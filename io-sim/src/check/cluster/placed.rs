@@ -39,19 +39,19 @@ impl Checker {
         key: &TaskKey,
     ) -> Verdict {
         let record = alloc.record();
-        let Some(servers) = world.servers.as_ref().filter(|_| record.of_servers) else {
+        let Some(servers) = world.link.servers.as_ref().filter(|_| record.of_servers) else {
             return Ok(());
         };
         let task = alloc.task(&key.task).map(|task| task.spec().task());
         let lifecycle = task.and_then(|task| task.lifecycle.as_ref());
         let is_last = lifecycle.is_some_and(|it| it.hook == Hook::Poststop);
         let here = servers.alloc(record.id);
-        let here = here.is_some_and(|it| it.node == world.node_id);
+        let here = here.is_some_and(|it| it.node == world.link.node_id);
         let ends = self.cluster.newest.get(&record.id);
         let ends = ends.is_some_and(|it| it.ends) && !is_last;
         let holds = here && !ends;
         self.holds(Property::PlacedAllocStartsWhereItWasPlaced, holds, || {
-            let name = world.names.task(key);
+            let name = world.scene.names.task(key);
             match here {
                 true => format!("{name} starts, and servers said that it shall end"),
                 false => format!("{name} starts, and servers did not place it on this node"),
@@ -96,7 +96,7 @@ impl Checker {
                     (false, false) => has_version,
                 };
             self.holds(Property::PlacedAllocIsAsServersSaid, is_right, || {
-                let (name, has) = (world.names.alloc(id), record.job_version);
+                let (name, has) = (world.scene.names.alloc(id), record.job_version);
                 let desired = record.desired.as_str();
                 format!("{name} has version {has} and shall {desired}; servers said {newest:?}")
             })?;

@@ -22,7 +22,9 @@ impl Checker {
         let mut all = world.processes().filter(|(_, it)| it.key.alloc == id);
         // What nobody can find, and what does not end by any means, is said to be over.
         let is_known = |launch: &LaunchId, it: &Process| {
-            !it.unknowable && !world.unread.contains(&it.key) && !self.ending.is_destroyed(*launch)
+            !it.unknowable
+                && !world.disk.unread.contains(&it.key)
+                && !self.ending.is_destroyed(*launch)
         };
         let alive = all.clone().filter(|(_, it)| it.alive);
         let alive = alive.filter(|(launch, it)| is_known(launch, it));
@@ -53,7 +55,7 @@ impl Checker {
         }
         let holds = is_true && (is_over || !was_over);
         self.holds(Property::ReportToServersIsTrue, holds, || {
-            let name = world.names.alloc(id);
+            let name = world.scene.names.alloc(id);
             let before = if was_over {
                 ", and was over before"
             } else {

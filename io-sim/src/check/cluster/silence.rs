@@ -38,7 +38,7 @@ impl Silence {
             _ => false,
         };
         // Servers that do not know the node any more said so.
-        (self.since, self.failed) = (world.elapsed, !is_registered);
+        (self.since, self.failed) = (world.scene.elapsed, !is_registered);
         for record in records.values() {
             if let Record::Alloc(alloc) = record
                 && ends_for_it(alloc)
@@ -73,14 +73,14 @@ impl Checker {
             return Ok(());
         }
         let Silence { since, failed, .. } = self.cluster.silence;
-        let silent = Span(world.elapsed.0 - since.0);
+        let silent = Span(world.scene.elapsed.0 - since.0);
         let allowed = allowed_silence(alloc);
         let holds = failed && allowed.is_some_and(|allowed| silent >= allowed);
         self.holds(
             Property::ServersThatAnswerEndNoAllocBySilence,
             holds,
             || {
-                let name = world.names.alloc(record.id);
+                let name = world.scene.names.alloc(record.id);
                 let asked = if failed { "" } else { ", and no call failed" };
                 format!("{name} may run alone for {allowed:?}; silent for {silent}{asked}")
             },
@@ -99,10 +99,10 @@ impl Checker {
             return Ok(());
         };
         let Silence { since, failed, .. } = self.cluster.silence;
-        let silent = Span(world.elapsed.0 - since.0);
+        let silent = Span(world.scene.elapsed.0 - since.0);
         let holds = !failed || silent.0 <= allowed.0 + SLACK.0;
         self.holds(Property::SilenceEndsAllocInTime, holds, || {
-            let name = world.names.alloc(record.id);
+            let name = world.scene.names.alloc(record.id);
             format!("{name} may run alone for {allowed}; servers are silent for {silent}")
         })
     }

@@ -24,6 +24,8 @@ macro_rules! cluster {
     CallsToServersAreFew: "calls_to_servers_are_few", [P22], Always;
     /// The servers of a reply are handed on if they are others than before, and if there are any.
     NewServersAreHandedOn: "new_servers_are_handed_on", [P22], Always;
+    /// A node is not registered before its drivers are known.
+    RegisteredNodeIsKnown: "registered_node_is_known", [P7 P22], Always;
     /// A node that the servers acknowledged is not registered again as it is, unless they forgot it.
     UnchangedNodeIsNotRegisteredAgain: "unchanged_node_is_not_registered_again", [P22], Always;
     /// What servers acknowledged of an allocation is not reported again, unless they gave it up.

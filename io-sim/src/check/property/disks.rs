@@ -20,6 +20,8 @@ macro_rules! disks {
     FetchedDiskIsNotHiddenByLocalDisk: "fetched_disk_is_not_hidden_by_local_disk", [P17], Always;
     /// Requests to another node are separated by a backoff.
     RequestsToOtherNodesHaveABackoff: "requests_to_other_nodes_have_a_backoff", [P12], Always;
+    /// Another node is asked for what changed since its last answer, and for everything after it gave none.
+    QuestionToOtherNodeFollowsItsAnswer: "question_to_other_node_follows_its_answer", [P12], Always;
     /// The disk of another node is asked for a few times, and then done without.
     FetchingADiskIsGivenUp: "fetching_a_disk_is_given_up", [P11], Always;
     /// A disk that another node takes over is there until its retention lease runs out.

@@ -75,6 +75,8 @@ macro_rules! jobs {
     PlanAtRestIsEmpty: "plan_at_rest_is_empty", [P3 P11], AtRest;
     /// A job that waits for a placement, a replacement or the machine is not called dead.
     WaitingJobIsNotDead: "waiting_job_is_not_dead", [P27], Always;
+    /// A job that runs to its end and has done all that it was to do is called dead.
+    DoneJobIsDead: "done_job_is_dead", [P11 P27], AtRest;
 
     // Versions.
     /// A registered job is its latest version, made anew if it differs from the one before.
@@ -99,6 +101,8 @@ macro_rules! jobs {
     NeededVersionIsKept: "needed_version_is_kept", [P6], Always;
     /// A version is stable exactly since its deployment succeeded, or as somebody said.
     StableVersionProvedItself: "stable_version_proved_itself", [P27], Always;
+    /// A version has its name until somebody gives it another one.
+    VersionKeepsItsName: "version_keeps_its_name", [P6 P27], Always;
 
     // Scaling.
     /// A group is scaled exactly if the count is within its bounds, no roll-out is under way, and the job is as whoever
@@ -112,6 +116,8 @@ macro_rules! jobs {
     // Roll-outs.
     /// A job has at most one active deployment, that of its latest version, and none once it is stopped.
     JobHasOneActiveDeployment: "job_has_one_active_deployment", [P3], Always;
+    /// A roll-out that is over stays as it ended.
+    EndedDeploymentStaysAsItIs: "ended_deployment_stays_as_it_is", [P3], Always;
     /// A deployment succeeds only when every copy of every watched group is healthy.
     SuccessfulDeploymentHasAllCopiesHealthy: "successful_deployment_has_all_copies_healthy", [P3], Always;
     /// The deployment of the latest version has ended, unless something cannot be placed.

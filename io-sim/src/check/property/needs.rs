@@ -15,7 +15,7 @@ macro_rules! needs {
     StartHasItsDispatchPayload: "start_has_its_dispatch_payload", [P7], Always;
     /// A dispatch payload is written once, before the first start of its task.
     DispatchPayloadIsWrittenOnce: "dispatch_payload_is_written_once", [P24 P26], Always;
-    /// A task starts with the variables, the share of the processor and the logs of its job file, and on the cores that
+    /// A task starts with the variables, the share of the processor, the memory and the logs of its job file, and on the cores that
     /// its allocation has for it.
     StartIsThatOfJobFile: "start_is_that_of_job_file", [P3 P7], Always;
     /// A task that lives was started with the variables of the version that its allocation has.

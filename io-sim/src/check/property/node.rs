@@ -18,6 +18,8 @@ macro_rules! node {
     PreemptedAllocHasLowerPriority: "preempted_alloc_has_lower_priority", [P3 P12], Always;
     /// Nobody is preempted where one of lower priority in its place would have been enough.
     LeastImportantAllocIsPreempted: "least_important_alloc_is_preempted", [P3 P12], Always;
+    /// Nobody is preempted whose claims are not needed.
+    NoAllocIsPreemptedInVain: "no_alloc_is_preempted_in_vain", [P3 P12], Always;
     /// An allocation waits for exactly its claims that older allocations hold.
     WaitingAllocNamesUngrantedClaims: "waiting_alloc_names_ungranted_claims", [P11 P27], Always;
     /// No allocation waits for a holder that is not stopping.
@@ -31,6 +33,8 @@ macro_rules! node {
     NoPlacementBeforeFingerprints: "no_placement_before_fingerprints", [P7], Always;
     /// The node's attributes match what its probes find.
     NodeAttributesMatchFingerprints: "node_attributes_match_fingerprints", [P27 P11], AtRest;
+    /// What a probe found stays known when it fails later.
+    FoundFactIsKept: "found_fact_is_kept", [P27 P11], Always;
     /// The node's devices match what their plugins report.
     NodeDevicesMatchPluginReports: "node_devices_match_plugin_reports", [P27 P11], AtRest;
     /// A driver whose stream of news ended is asked again at once if that worked for a while, else after a pause that grows.

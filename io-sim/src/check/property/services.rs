@@ -25,6 +25,10 @@ macro_rules! services {
     RunningTaskIsChecked: "running_task_is_checked", [P11 P27], Always;
     /// A check restarts its tasks exactly when the numbers of the job file say so.
     CheckRestartFollowsJobFile: "check_restart_follows_job_file", [P25], Always;
+    /// A check asks the port and the address that its job file says.
+    CheckAsksThePortOfItsJobFile: "check_asks_the_port_of_its_job_file", [P25], Always;
+    /// A check is thought of as its runs in a row say, by the numbers of the job file.
+    CheckStatusFollowsItsRuns: "check_status_follows_its_runs", [P25], Always;
     /// The checks of running tasks pass, and those of others do not run.
     ChecksPassAtRest: "checks_pass_at_rest", [P27 P14], AtRest;
 

@@ -78,6 +78,8 @@ macro_rules! situations {
     SometimesCanaryIsPromoted: "sometimes_canary_is_promoted", [P3], Sometimes;
     /// A failed roll-out brings an earlier version back.
     SometimesDeploymentIsReverted: "sometimes_deployment_is_reverted", [P3], Sometimes;
+    /// The last of several stable versions comes back.
+    SometimesEarlierStableVersionIsPassedOver: "sometimes_earlier_stable_version_is_passed_over", [P3], Sometimes;
     /// A roll-out fails.
     SometimesDeploymentFails: "sometimes_deployment_fails", [P3], Sometimes;
     /// A kill signal is ignored, and a force kill follows.
@@ -116,6 +118,8 @@ macro_rules! situations {
     SometimesTaskWaitsForItsEngine: "sometimes_task_waits_for_its_engine", [P4 P11], Sometimes;
     /// A check fails.
     SometimesCheckFails: "sometimes_check_fails", [P27], Sometimes;
+    /// A check that restarts tasks fails before they are given that long.
+    SometimesCheckFailsInItsGrace: "sometimes_check_fails_in_its_grace", [P27], Sometimes;
     /// An allocation gives its place to one of higher priority.
     SometimesAllocIsPreempted: "sometimes_alloc_is_preempted", [P3], Sometimes;
     } };

@@ -52,6 +52,8 @@ macro_rules! store {
     FirstTokenIsMadeOnce: "first_token_is_made_once", [P6], Always;
     /// When the deletion of a token was answered, its secret lets nobody in, now and after each restart.
     DeletedTokenLetsNobodyIn: "deleted_token_lets_nobody_in", [P6], Always;
+    /// A token is good as long as was said when it was made, whatever else is changed of it.
+    TokenKeepsItsTime: "token_keeps_its_time", [P27], Always;
     /// A token goes when its time is over.
     ExpiredTokenIsRemoved: "expired_token_is_removed", [P15], AtRest;
     } };

@@ -42,6 +42,8 @@ macro_rules! tasks {
     // The order of a group.
     /// A task starts as soon as those have come as far that come before it.
     TaskStartsWhenItIsItsTurn: "task_starts_when_it_is_its_turn", [P24 P11], Always;
+    /// What has to be done before the main tasks is done while none of them runs.
+    PrestartTaskRunsBeforeMainTasks: "prestart_task_runs_before_main_tasks", [P24], Always;
     /// What ends waits as long as its job file says: a group before its tasks are to end, a task before it is asked to.
     ShutdownDelayIsThatOfJobFile: "shutdown_delay_is_that_of_job_file", [P24], Always;
     /// No task is asked to end before the shutdown delays are over, unless somebody skipped them.

@@ -1,27 +1,36 @@
 //! Services that are checked: they answer while a process of their allocation lives, unless something is wrong with
 //! them. Nobody here hears that an answer is not wanted any more: it may be under way already.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Input;
 use drover_core::effect::request::Health;
 use drover_core::effect::{CheckEffect, Probe, ProbeKind};
-use drover_core::ids::{AllocId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::input::{CheckInput, DriverInput, ProbeAnswer};
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 
 use crate::faults::Fault;
 use crate::point::Point;
-use crate::world::World;
+use crate::process::Processes;
+use crate::scene::Scene;
 
-impl World {
-    /// No service works for so long from now.
-    pub fn break_services(&mut self, span: Span) {
-        self.services_broken_until = Span(self.elapsed.0 + span.0);
-    }
+/// Which services do not work, and what is known of health checks of tasks' own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Services {
+    /// Until when those of which allocations do not work, since the beginning.
+    broken: BTreeMap<AllocId, Span>,
+    /// The same of all.
+    pub(crate) all_broken_until: Span,
+    /// The launches whose own health checks somebody looked at.
+    looked_at: BTreeSet<LaunchId>,
+}
 
-    pub(crate) fn ask_service(&mut self, effect: &CheckEffect) {
+impl Services {
+    /// A check asks a service.
+    pub(crate) fn ask(&mut self, scene: &mut Scene, processes: &Processes, effect: &CheckEffect) {
         let CheckEffect::Run {
             op, alloc, probe, ..
         } = effect
@@ -29,40 +38,41 @@ impl World {
             return;
         };
         let (op, alloc) = (*op, *alloc);
-        let name = self.names.alloc(alloc);
-        if self.fires(Fault::HangCheck, &name) {
+        let name = scene.names.alloc(alloc);
+        if scene.fires(Fault::HangCheck, &name) {
             return;
         }
-        let result = match self.is_served(alloc, &name) {
+        let result = match self.is_served(scene, processes, alloc, &name) {
             true => Ok(good(op, probe)),
             false => bad(probe),
         };
         let input = Input::Check(CheckInput { op, alloc, result });
-        self.answer(self.life, op, &name, probe.timeout, input);
+        scene.answer(scene.life, op, &name, probe.timeout, input);
     }
 
     /// The program of a check, which ends with its task.
-    pub(crate) fn run_check_program(
+    pub(crate) fn run_program(
         &mut self,
+        scene: &mut Scene,
+        processes: &Processes,
         key: &TaskKey,
         op: Op,
-        launch: drover_core::ids::LaunchId,
+        launch: LaunchId,
         timeout: Span,
     ) {
-        let timeout = Span(timeout.0 + self.timeouts.signal.0 + 2 * self.timeouts.destroy.0);
-        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("exec {launch}"));
+        let timeout = Span(timeout.0 + scene.timeouts.signal.0 + 2 * scene.timeouts.destroy.0);
+        let Some(process) = processes.own(scene, key, launch, "exec") else {
+            return;
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
-        if self.fires(Fault::HangScript, &name) {
+        if scene.fires(Fault::HangScript, &name) {
             return;
         }
-        let alloc = self.names.alloc(key.alloc);
-        let result = match self.is_served(key.alloc, &alloc) {
+        let alloc = scene.names.alloc(key.alloc);
+        let result = match self.is_served(scene, processes, key.alloc, &alloc) {
             _ if !alive => Err(Failure::fatal("it does not run")),
             true => Ok(0),
-            false => Ok(if self.choices.either(Point::FailingScript, &name) {
+            false => Ok(if scene.choices.either(Point::FailingScript, &name) {
                 1
             } else {
                 2
@@ -75,8 +85,8 @@ impl World {
             result,
             output,
         };
-        self.answer(
-            self.life,
+        scene.answer(
+            scene.life,
             op,
             &name,
             timeout,
@@ -87,20 +97,21 @@ impl World {
     /// What the health check of a task's own found: nothing yet when somebody looks for the first time.
     pub(crate) fn look_at_health(
         &mut self,
+        scene: &mut Scene,
+        processes: &Processes,
         key: &TaskKey,
         op: Op,
-        launch: drover_core::ids::LaunchId,
+        launch: LaunchId,
     ) {
-        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
-        else {
-            return self.violated("foreign_process_is_not_touched", format!("health {launch}"));
+        let Some(process) = processes.own(scene, key, launch, "health") else {
+            return;
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
-        let alloc = self.names.alloc(key.alloc);
-        if self.fires(Fault::HangCheck, &alloc) {
+        let alloc = scene.names.alloc(key.alloc);
+        if scene.fires(Fault::HangCheck, &alloc) {
             return;
         }
-        let result = match self.is_served(key.alloc, &alloc) {
+        let result = match self.is_served(scene, processes, key.alloc, &alloc) {
             _ if !alive => Err(Failure::fatal("it does not run")),
             _ if self.looked_at.insert(launch) => Ok(Health::STARTING),
             true => Ok(Health::HEALTHY),
@@ -112,9 +123,9 @@ impl World {
             result,
             output: String::new(),
         };
-        let timeout = self.timeouts.signal;
-        self.answer(
-            self.life,
+        let timeout = scene.timeouts.signal;
+        scene.answer(
+            scene.life,
             op,
             &name,
             timeout,
@@ -123,18 +134,26 @@ impl World {
     }
 
     /// Whether the services of an allocation answer well now.
-    fn is_served(&mut self, alloc: AllocId, name: &Arc<str>) -> bool {
-        if self.fires(Fault::BreakService, name) {
+    fn is_served(
+        &mut self,
+        scene: &mut Scene,
+        processes: &Processes,
+        alloc: AllocId,
+        name: &Arc<str>,
+    ) -> bool {
+        if scene.fires(Fault::BreakService, name) {
             let grid = [Span::secs(1), Span::secs(90), Span::secs(900)];
-            let span = self.choices.one_of(&grid, Point::BrokenFor, name);
-            let until = Span(self.elapsed.0 + span.unwrap_or(Span::ZERO).0);
-            self.broken_services.insert(alloc, until);
+            let span = scene.choices.one_of(&grid, Point::BrokenFor, name);
+            let until = Span(scene.elapsed.0 + span.unwrap_or(Span::ZERO).0);
+            self.broken.insert(alloc, until);
         }
-        let until = self.broken_services.get(&alloc).copied();
-        let until = until.unwrap_or_default().max(self.services_broken_until);
-        let broken = !self.converging && self.elapsed < until;
-        let alive = self.alive().any(|(_, process)| process.key.alloc == alloc);
-        alive && !broken && !self.fires(Fault::FailCheck, name)
+        let until = self.broken.get(&alloc).copied();
+        let until = until.unwrap_or_default().max(self.all_broken_until);
+        let broken = !scene.converging && scene.elapsed < until;
+        let alive = processes
+            .alive()
+            .any(|(_, process)| process.key.alloc == alloc);
+        alive && !broken && !scene.fires(Fault::FailCheck, name)
     }
 }
 
