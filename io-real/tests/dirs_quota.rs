@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use common::disk::Disk;
 use common::is_root;
 use drover_core::ids::{AllocId, TaskName};
 use drover_io_real::dirs::{AllocDirs, Quotas};
@@ -144,6 +145,25 @@ fn growth_is_seen_once_file_system_grew() {
     write(&shared(dir.path(), ONE).join("file"), 32 * MIB).unwrap();
     let after = dirs.sizes(&[ONE]).unwrap()[&ONE];
     assert!(after >= before + 32 * 1024 * 1024, "{before}, then {after}");
+}
+
+#[test]
+fn slow_growth_between_looks_is_seen_in_the_end() {
+    let dir = TempDir::new().unwrap();
+    // Only this test writes there.
+    let Some(_disk) = Disk::mount(dir.path(), "64m") else {
+        return;
+    };
+    let dirs = dirs_in(dir.path());
+    dirs.build_alloc(ONE).unwrap();
+    let before = dirs.sizes(&[ONE]).unwrap()[&ONE];
+    let mut after = before;
+    // Each time too little for another look at all files, but not all of it together.
+    for part in ["a", "b", "c"] {
+        write(&shared(dir.path(), ONE).join(part), 5 * MIB).unwrap();
+        after = dirs.sizes(&[ONE]).unwrap()[&ONE];
+    }
+    assert!(after >= before + 10 * 1024 * 1024, "{before}, then {after}");
 }
 
 #[test]

@@ -314,6 +314,35 @@ fn volume_is_mounted_for_reading_or_writing() {
 }
 
 #[test]
+fn file_system_below_a_volume_is_as_limited_as_the_volume() {
+    let Some(mut world) = World::isolated("below") else {
+        return;
+    };
+    let outside = world.dir.path().join("data-of-jobs");
+    let inner = outside.join("inner");
+    fs::create_dir_all(&inner).unwrap();
+    let Some(_inner) = Disk::mount(&inner, "1m") else {
+        return;
+    };
+    let mount = |place: &str, read_only| Mount {
+        task_path: place.to_owned(),
+        host_path: outside.to_str().unwrap().to_owned(),
+        read_only,
+        ..Mount::default()
+    };
+    let mut config = script(
+        "echo new > /srv/rw/inner/file; cat /srv/ro/inner/file
+         (echo x > /srv/ro/inner/file) 2>/dev/null || echo refused
+         grep -o '/srv/r[ow]/inner r[ow],nosuid,nodev' /proc/self/mountinfo | sort",
+    );
+    config.reserved.mounts = vec![mount("/srv/rw", false), mount("/srv/ro", true)];
+    assert_eq!(world.run(1, config).code, Some(0));
+    let limits = "/srv/ro/inner ro,nosuid,nodev\n/srv/rw/inner rw,nosuid,nodev\n";
+    assert_eq!(world.stdout(), format!("new\nrefused\n{limits}"));
+    world.destroy(1).unwrap();
+}
+
+#[test]
 fn unmounted_host_directory_leaves_volume_with_propagation() {
     let Some(mut world) = World::isolated("follows") else {
         return;

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use drover_core::fingerprint::Fingerprint;
-use drover_io_real::fingerprint::{Context, PROBES, ProbeError, Settings};
+use drover_io_real::fingerprint::{Context, HostNetwork, PROBES, ProbeError, Settings, Subnet};
 use machines::{Machine, fixtures, print};
 
 fn settings() -> Settings {
@@ -144,6 +144,36 @@ fn configured_values_override_detected() {
     assert_eq!(network.resources.networks[0].speed, 40);
     let bridge = query(&context, "bridge").unwrap();
     assert_eq!(bridge.attributes["nomad.bridge.hairpin_mode"], "true");
+}
+
+#[test]
+fn host_network_address_is_of_its_interface_and_in_its_subnet() {
+    let network = |name: &str, interface: Option<&str>, subnet: Option<(&str, u8)>| HostNetwork {
+        name: name.to_owned(),
+        interface: interface.map(str::to_owned),
+        subnet: subnet.map(|(ip, prefix)| Subnet {
+            ip: ip.parse().unwrap(),
+            prefix,
+        }),
+    };
+    let second = Some(("198.51.100.13", 32));
+    let settings = Settings {
+        host_networks: vec![
+            network("interface", Some("bond0"), None),
+            network("subnet", None, second),
+            network("both", Some("bond0"), second),
+        ],
+        ..settings()
+    };
+    let found = query(&Machine::read("server").context(settings), "network").unwrap();
+    for (name, expected) in [
+        ("interface", "198.51.100.12"),
+        ("subnet", "198.51.100.13"),
+        ("both", "198.51.100.13"),
+    ] {
+        let attribute = format!("unique.network.host_network.{name}");
+        assert_eq!(found.attributes[&attribute], expected, "{name}");
+    }
 }
 
 #[test]

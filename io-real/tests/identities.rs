@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use drover_core::effect::request::SessionProgram;
 use drover_core::effect::{DriverEffect, TaskConfig, request};
-use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, Run, SessionId, TaskKey};
 use drover_core::model::authority::Authority;
 use drover_core::op::Op;
 use drover_core::paths::task_path::{Base, TaskPath};
@@ -183,6 +184,32 @@ fn identity_variable_is_per_start() {
     world.issue(&env).unwrap();
     world.issuer.forget(ALLOC);
     assert_eq!(world.started().len(), 0, "the allocation is gone");
+}
+
+#[test]
+fn session_in_task_has_its_identity_variables() {
+    let world = World::new();
+    world
+        .issue(&asked("default", 60, None, Some("NOMAD_TOKEN")))
+        .unwrap();
+    let started = world.started();
+    assert!(started.contains_key("NOMAD_TOKEN"), "{started:?}");
+    let mut effect = DriverEffect::OpenSession(request::OpenSession {
+        op: Op(2),
+        launch: LaunchId(1),
+        session: SessionId(1),
+        program: Arc::new(SessionProgram {
+            command: "/bin/sh".to_owned(),
+            args: Vec::new(),
+            tty: false,
+            task: TaskConfig::default(),
+        }),
+    });
+    world.issuer.complete(&key(), &mut effect);
+    let DriverEffect::OpenSession(request::OpenSession { program, .. }) = effect else {
+        panic!("it is a session");
+    };
+    assert_eq!(program.task.env, started);
 }
 
 #[test]

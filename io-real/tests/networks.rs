@@ -307,6 +307,41 @@ fn network_of_plugins_is_taken_back_by_whoever_finds_it() {
     assert_eq!(calls, expected);
 }
 
+/// A plugin that makes nothing, and takes nothing back while a file says so.
+const LOCKED: &str = r#"#!/bin/sh
+[ "$CNI_COMMAND" = DEL ] && [ -e "$0.locked" ] && exit 1
+echo '{"cniVersion": "1.0.0"}'
+"#;
+
+#[test]
+fn network_stays_until_each_of_its_plugins_took_it_back() {
+    let Some(world) = World::new() else { return };
+    let home = tempfile::tempdir().unwrap();
+    for name in ["first", "last"] {
+        let plugin = home.path().join(name);
+        fs::write(&plugin, LOCKED).unwrap();
+        fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let text = r#"{"cniVersion": "1.0.0", "name": "mine", "plugins": [{"type": "first"}, {"type": "last"}]}"#;
+    fs::write(home.path().join("mine.conflist"), text).unwrap();
+    let networks = world.another("agent").with_plugins(CniPlugins {
+        path: vec![home.path().to_owned()],
+        config_dir: home.path().to_owned(),
+    });
+    let (alloc, mut work) = world.wanted(1);
+    (work.mode, work.address) = ("cni/mine".parse().unwrap(), None);
+    networks.build(alloc, &work).unwrap();
+    // They are asked in the opposite order, and the first one works.
+    let locked = home.path().join("last.locked");
+    fs::write(&locked, "").unwrap();
+    let why = networks.remove(alloc, None).unwrap_err().to_string();
+    assert!(why.contains("CNI plugin last (DEL)"), "{why}");
+    assert_eq!(networks.owners().unwrap(), [alloc].into());
+    fs::remove_file(locked).unwrap();
+    networks.remove(alloc, None).unwrap();
+    assert_eq!(networks.owners().unwrap(), BTreeSet::new());
+}
+
 #[test]
 fn hostile_values_make_nothing() {
     let Some(world) = World::new() else { return };

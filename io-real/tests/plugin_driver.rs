@@ -18,6 +18,7 @@ use drover_io_real::driver::Driver;
 use drover_io_real::plugin::{Exit, Plugin};
 use plugin_world::{World, sh};
 use plugins::{lives, soon};
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,6 +136,51 @@ async fn plugin_task_is_stopped_then_killed() {
     // What was never started is destroyed already, and does not start any more.
     assert_eq!(world.destroy(2).await, Ok(None));
     assert!(!world.start(2, sh(SLEEP)).await.unwrap_err().recoverable);
+    end(&world, plugin).await;
+}
+
+/// Its end may take as long as the job says, whatever other calls may take.
+#[tokio::test]
+async fn plugin_task_is_waited_for_until_its_grace_is_over() {
+    let mut world = World::new();
+    world.plugins.limits.call = Duration::from_secs(1);
+    let plugin = world.attach("hang:SignalTask").await;
+    // It ends when it may, or when the test is over.
+    let dir = world.plugins.path().display();
+    let ends = format!("until [ -e {dir}/end ] || [ ! -d {dir} ]; do sleep 0.01; done");
+    let script = format!("trap 'echo asked; {ends}; exit 7' TERM; echo $$; {ends}");
+    world.start(1, sh(&script)).await.unwrap();
+    let pid = world.pid("web.stdout.0").await;
+    world.ask_stop(1, "SIGTERM", Span::secs(60));
+    let asked = format!("{pid}\nasked\n");
+    world.wrote("web.stdout.0", &asked).await;
+    // Another call that began later is given up before the task ends.
+    let id = LaunchId(1).to_string();
+    assert!(plugin.signal_task(&id, "SIGUSR1").await.is_err());
+    fs::write(world.plugins.path().join("end"), "").unwrap();
+    let mut reported = [world.receive().await, world.receive().await];
+    reported.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
+    match &reported {
+        [
+            DriverInput::Stopped { result, .. },
+            DriverInput::Exited { result: exit, .. },
+        ] => assert_eq!((result, exit.code), (&Ok(()), Some(7))),
+        other => panic!("{other:?}"),
+    }
+    world.destroy(1).await.unwrap();
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn plugin_task_is_limited_to_its_largest_memory() {
+    let mut world = World::new();
+    let plugin = world.attach("").await;
+    let mut config = sh("echo $EXAMPLE_MEMORY_LIMIT");
+    (config.memory_reserved, config.memory_limit) = (256 << 20, 512 << 20);
+    world.start(1, config).await.unwrap();
+    assert_eq!(world.pid("web.stdout.0").await, 512 << 20);
+    world.exit(1).await;
+    world.destroy(1).await.unwrap();
     end(&world, plugin).await;
 }
 

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use common::driver::{World, sh};
 use common::{handle, wait_readable};
@@ -128,6 +129,34 @@ fn script_exit_code_is_reported() {
     let over = run(&mut world, "exit 0").unwrap_err();
     assert!(over.message.contains("does not run"), "{over:?}");
     world.assert_silence();
+}
+
+/// Only the beginning is kept, but a program whose output is read no further fails, and its service with it.
+#[test]
+fn check_with_much_output_is_not_cut_off() {
+    let mut world = World::new("script-output");
+    world.start(1, sh(SLEEP)).unwrap();
+    let launch = LaunchId(1);
+    let program = Arc::new(program("exec seq 100000", Span::secs(60), sh(SLEEP)));
+    let output = true;
+    let asked = world.ask(|op| {
+        DriverEffect::Exec(request::Exec {
+            op,
+            launch,
+            program,
+            output,
+        })
+    });
+    match world.receive() {
+        DriverInput::Executed {
+            op, result, output, ..
+        } => {
+            assert_eq!((op, result), (asked, Ok(0)));
+            assert!(output.starts_with("1\n2\n3\n"), "{output}");
+        }
+        other => panic!("{other:?}"),
+    }
+    world.end(1);
 }
 
 #[test]

@@ -231,6 +231,28 @@ fn client_that_goes_ends_stubborn_program_and_its_children() {
     world.end(1);
 }
 
+/// A terminal that is gone ends with a hangup by itself; of pipes it has to come from the shim.
+#[test]
+fn program_without_terminal_is_hung_up_when_its_client_goes() {
+    let mut world = World::new("session-hangup");
+    world.start(1, sh(SLEEP)).unwrap();
+    // The shell also tells of its sleep, which is hung up too; nobody reads that any more.
+    let script =
+        "trap '' PIPE; trap 'echo hung > up; exit' HUP; sh -c 'echo ready; exec sleep 1000'";
+    let mut session = open(&mut world, script, false);
+    let first = session.client.output.recv();
+    match world.life().runtime.block_on(first) {
+        Some(SessionOutput::Data(Output::Stdout, _)) => {}
+        other => panic!("{other:?}"),
+    }
+    let op = session.op;
+    drop(session);
+    ended(&mut world, op);
+    let left = fs::read_to_string(world.task_dir().join("up")).unwrap_or_default();
+    assert_eq!(left, "hung\n", "it was asked to go");
+    world.end(1);
+}
+
 #[test]
 fn destroyed_task_takes_its_sessions_along() {
     let mut world = World::new("session-destroy");

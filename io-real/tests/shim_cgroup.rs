@@ -152,6 +152,41 @@ fn task_with_hard_limit_of_processors_is_throttled() {
     assert_eq!(rig.run(&within(&group, Task::sh(1, &script))).code, Some(0));
 }
 
+/// What the kernel holds to be a group's limits of reading and writing; of version 1 two of them.
+fn io_limits_of(group: &Group) -> String {
+    let files = [
+        "io.max",
+        "blkio.throttle.read_bps_device",
+        "blkio.throttle.write_iops_device",
+    ];
+    let dirs = group.procs.iter().filter_map(|procs| procs.parent());
+    let texts = dirs
+        .flat_map(|dir| files.map(|file| fs::read_to_string(dir.join(file)).unwrap_or_default()));
+    texts.collect()
+}
+
+#[test]
+fn group_without_own_io_limits_has_those_of_the_agent() {
+    let Some(groups) = Groups::new("unasked") else {
+        return;
+    };
+    let most = IoLimits {
+        read_bps: Some(1 << 20),
+        ..IoLimits::default()
+    };
+    let limiting = groups.groups.clone().with_disk_of("/tmp".into(), most);
+    let disk = match limiting.io_limits(most) {
+        Ok(limits) => limits.unwrap().0.numbers,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let group = limiting.create("any.task", &Limits::default()).unwrap();
+    let expected = match limiting.version() {
+        Version::V2 => format!("{disk} rbps=1048576 wbps=max riops=max wiops=max\n"),
+        Version::V1 | Version::Hybrid => format!("{disk} 1048576\n"),
+    };
+    assert_eq!(io_limits_of(&group), expected);
+}
+
 #[test]
 fn group_has_the_lower_limits_of_reading_and_writing() {
     let Some(groups) = Groups::new("throttle") else {
@@ -176,21 +211,11 @@ fn group_has_the_lower_limits_of_reading_and_writing() {
         ..Limits::default()
     };
     let group = limiting.create("slow.task", &limits).unwrap();
-    let files = [
-        "io.max",
-        "blkio.throttle.read_bps_device",
-        "blkio.throttle.write_iops_device",
-    ];
-    let mut output = String::new();
-    for dir in group.procs.iter().filter_map(|procs| procs.parent()) {
-        let texts = files.map(|file| fs::read_to_string(dir.join(file)).unwrap_or_default());
-        output += &texts.concat();
-    }
     let expected = match limiting.version() {
         Version::V2 => format!("{disk} rbps=1048576 wbps=max riops=max wiops=100\n"),
         Version::V1 | Version::Hybrid => format!("{disk} 1048576\n{disk} 100\n"),
     };
-    assert_eq!(output, expected);
+    assert_eq!(io_limits_of(&group), expected);
     let rig = Rig::new();
     let exit = rig.run(&within(&group, Task::sh(1, "cat /proc/self/cgroup")));
     assert_eq!(exit.code, Some(0));
@@ -255,6 +280,30 @@ fn task_with_own_cores_has_them_alone() {
     assert_eq!(cores_of(child), all);
     fs::write(go, "go\n").unwrap();
     assert_eq!(finish(&live).code, Some(0));
+}
+
+/// As the group of each task goes that ends by itself and leaves nothing.
+#[test]
+fn cores_of_group_that_was_empty_are_shared_again() {
+    let Some(groups) = with_two_cores("empty") else {
+        return;
+    };
+    let all = cores_of(1);
+    let rig = Rig::new();
+    let sharing = groups.create("sharing.task", &Limits::default());
+    let task = within(&sharing, Task::sh(1, "exec sleep 1000"));
+    let live = rig.start(&task).unwrap();
+    let pid = live.task().pid;
+    let own = Limits {
+        cores: [0].into(),
+        ..Limits::default()
+    };
+    groups.create("pinned.task", &own);
+    assert!(!cores_of(pid).starts_with('0'), "{}", cores_of(pid));
+    assert!(groups.groups.remove_empty("pinned.task").unwrap());
+    assert_eq!(cores_of(pid), all);
+    live.kill().unwrap();
+    finish(&live);
 }
 
 #[test]

@@ -115,6 +115,26 @@ fn killed_shim_is_replaced_without_data_loss() {
     assert_eq!(rig.output(OUT, 700), expected);
 }
 
+/// Until the next shim comes, only the agent that found the task again keeps open what it writes to.
+#[test]
+fn shim_killed_after_restart_of_agent_is_replaced_without_data_loss() {
+    let rig = Rig::new();
+    let (go, written) = (fifo(&rig, "go"), fifo(&rig, "written"));
+    let script = "trap '' PIPE; read x < go; echo alone && state=well; echo $state > written; \
+        read x < go; echo after; exit 3";
+    let task = Task::sh(1, script);
+    drop(rig.start(&task).unwrap());
+    let found = running(rig.home.recover(&task.launch).unwrap());
+    kill_shim(&found.hello().unwrap());
+    assert_eq!(outcome(&found), Outcome::ShimLost);
+    fs::write(&go, "go\n").unwrap();
+    assert_eq!(receive(&written), "well");
+    let next = rig.takeover(&found, &task).unwrap();
+    fs::write(&go, "go\n").unwrap();
+    assert_eq!(finish(&next).code, Some(3));
+    assert_eq!(rig.stdout(), "alone\nafter\n");
+}
+
 #[test]
 fn adopted_task_gets_signals_and_leaves_nothing() {
     let rig = Rig::new();

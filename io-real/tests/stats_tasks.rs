@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::disk::Disk;
 use common::driver::{World, key, sh};
 use common::receive;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
@@ -14,7 +15,12 @@ use drover_io_real::gate::Gate;
 use drover_io_real::sampler::{Depth, Sampler};
 use drover_io_real::stats::{Disks, HostSampler};
 use std::convert::Infallible;
+use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
 /// A task that is up, keeps a processor busy and waits for a child.
 const BUSY: &str = "sleep 1000 & echo up > up; while :; do :; done";
@@ -139,4 +145,28 @@ fn host_stats_of_this_machine_are_measured() {
     assert!(host.uptime.is_some() && host.all_ticks().is_some());
     let alloc_dir = host.alloc_dir.unwrap();
     assert!(alloc_dir.size > alloc_dir.available && alloc_dir.used > 0);
+}
+
+#[tokio::test]
+async fn disk_filled_after_first_look_is_seen_full() {
+    let dir = TempDir::new().unwrap();
+    let Some(_disk) = Disk::mount(dir.path(), "1m") else {
+        return;
+    };
+    let sampler = HostSampler::new(Disks::new(dir.path().to_owned()));
+    let used = async || sampler.sample(None).await.alloc_dir.map(|disk| disk.used);
+    let seen = async |expected: u64| {
+        let looks = async {
+            while used().await != Some(expected) {
+                yield_now().await;
+            }
+        };
+        let seen = timeout(Duration::from_secs(60), looks).await;
+        seen.expect("the disk is not looked at again");
+    };
+    // The first pass may take longer than it is waited for.
+    seen(0).await;
+    fs::write(dir.path().join("half"), vec![1; 512 * 1024]).unwrap();
+    // What was found is good for a second.
+    seen(512 * 1024).await;
 }

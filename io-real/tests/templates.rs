@@ -17,6 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use drover_core::agent::requests::{DeleteVariable, PutVariable};
 use drover_core::agent::{Agent, Input};
@@ -28,11 +29,12 @@ use drover_core::model::node::Node;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::op::Op;
 use drover_core::store::Saved;
-use drover_core::time::{Instant, Now, Timestamp};
+use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_core::work::TemplateSource;
 use drover_io_real::agent_handle::{Message, RequestInbox};
 use rendering::{World, local, template};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tokio::time::{advance, pause, resume, timeout};
 
 #[tokio::test]
 async fn template_is_rendered_to_destination() {
@@ -478,6 +480,29 @@ async fn variable_is_awaited_and_changes_are_reported() {
         Input::Template(_, TemplateInput::Missing { .. })
     ));
     assert_eq!(world.read("out"), "second", "the file stays as it is");
+}
+
+#[tokio::test]
+async fn changes_after_long_quiet_are_rendered_together() {
+    let mut world = World::new();
+    let mut core = Core::new(world.request_inbox.take().unwrap());
+    core.put("nomad/jobs/job", "first");
+    let mut one = template(ASKS);
+    one.wait = (Span::secs(2), Span::secs(8));
+    world.ask(1, false, vec![one]);
+    done(core.serve(&mut world).await);
+    // The longest wait is from the first change on, however long it was quiet before. Time that is made up passes only
+    // while there is nothing to do.
+    pause();
+    advance(Duration::from_secs(60)).await;
+    for value in ["second", "third"] {
+        core.put("nomad/jobs/job", value);
+        let early = timeout(Duration::from_secs(1), core.serve(&mut world)).await;
+        assert!(early.is_err(), "{value} is not waited for: {early:?}");
+    }
+    resume();
+    done(core.serve(&mut world).await);
+    assert_eq!(world.read("out"), "third");
 }
 
 #[tokio::test]

@@ -1,12 +1,19 @@
 //! Networks of allocations: what hooks make and remove. They outlive the agent, and not the machine. One may be half
-//! there: some part of it was not made, or it was made and has no address, or somebody else removed it.
+//! there: some part of it was not made, or it was made and has no address, or somebody else removed it. Those of plugins
+//! have another address each time that they are made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::ids::AllocId;
-use drover_core::model::network::Ipv4;
+use drover_core::model::network::{Ipv4, NetworkMode, PluginNetwork};
 use drover_core::work::BuildNetwork;
 use serde::Serialize;
+
+/// The mode of the networks that a plugin makes.
+pub const PLUGIN_MODE: &str = "cni/mesh";
+
+/// Where addresses of plugins' networks begin, in `10.200.0.0/16`.
+const FIRST_OF_PLUGINS: u32 = 0x0ac8_0001;
 
 /// The networks that exist.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -17,6 +24,8 @@ pub struct Networks {
     /// Whose cannot be removed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     resisting: BTreeSet<AllocId>,
+    /// How many addresses plugins gave away.
+    given: u32,
 }
 
 /// How much of a network is made.
@@ -33,7 +42,7 @@ pub(crate) enum Made {
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimNetwork {
-    /// Its address behind the bridge.
+    /// Its address behind the bridge, or wherever its plugin has it.
     pub address: Option<Ipv4>,
     /// What leads to it: addresses and ports of the host.
     pub ports: Vec<(String, u16)>,
@@ -51,8 +60,9 @@ impl Networks {
     ) -> Option<AllocId> {
         self.taken.remove(&id);
         let ports = work.ports.iter();
+        let address = self.address_for(id, work);
         let new = SimNetwork {
-            address: work.address.filter(|_| made != Made::Bare),
+            address: address.filter(|_| made != Made::Bare),
             ports: ports
                 .map(|port| (port.host_ip.clone(), port.value))
                 .collect(),
@@ -66,6 +76,30 @@ impl Networks {
         let holder = others.find(|(_, other)| same(other)).map(|(id, _)| *id);
         self.there.insert(id, new);
         holder
+    }
+
+    /// The address that the network of an allocation has from now on.
+    fn address_for(&mut self, id: AllocId, work: &BuildNetwork) -> Option<Ipv4> {
+        let NetworkMode::Cni(_) = work.mode else {
+            return work.address;
+        };
+        let known = self.there.get(&id).and_then(|it| it.address);
+        Some(known.unwrap_or_else(|| {
+            self.given += 1;
+            Ipv4(FIRST_OF_PLUGINS + self.given)
+        }))
+    }
+
+    /// What its plugins say of the network of an allocation.
+    pub(crate) fn found(&self, id: AllocId, work: &BuildNetwork) -> Option<PluginNetwork> {
+        let NetworkMode::Cni(_) = work.mode else {
+            return None;
+        };
+        Some(PluginNetwork {
+            interface: "mesh0".to_owned(),
+            address: self.there.get(&id)?.address,
+            ..PluginNetwork::default()
+        })
     }
 
     /// Removes one. Where none is, nothing happens. `false` if it cannot be removed.

@@ -63,7 +63,7 @@ impl Registry {
 
 impl Registry {
     /// Somebody moves the tag of an image to new content, which works or does not. Its digest.
-    pub fn push(&mut self, now: Timestamp, image: &str, works: bool) -> String {
+    pub(crate) fn push(&mut self, now: Timestamp, image: &str, works: bool) -> String {
         self.contents += 1;
         let digest = format!("sha256:{:064x}", self.contents);
         if !works {
@@ -74,7 +74,7 @@ impl Registry {
     }
 
     /// Somebody moves the tag of an image to content that is there.
-    pub fn point_tag(&mut self, now: Timestamp, image: &str, digest: &str) {
+    fn point_tag(&mut self, now: Timestamp, image: &str, digest: &str) {
         let moved = second_of(now);
         let tag = self.tags.entry(image.to_owned()).or_default();
         digest.clone_into(&mut tag.digest);

@@ -78,20 +78,7 @@ impl Services {
                 2
             }),
         };
-        let output = String::new();
-        let input = DriverInput::Executed {
-            op,
-            launch,
-            result,
-            output,
-        };
-        scene.answer(
-            scene.life,
-            op,
-            &name,
-            timeout,
-            Input::Driver(key.clone(), input),
-        );
+        executed(scene, key, (op, launch), &name, timeout, result);
     }
 
     /// What the health check of a task's own found: nothing yet when somebody looks for the first time.
@@ -117,20 +104,8 @@ impl Services {
             true => Ok(Health::HEALTHY),
             false => Ok(Health::UNHEALTHY),
         };
-        let input = DriverInput::Executed {
-            op,
-            launch,
-            result,
-            output: String::new(),
-        };
         let timeout = scene.timeouts.signal;
-        scene.answer(
-            scene.life,
-            op,
-            &name,
-            timeout,
-            Input::Driver(key.clone(), input),
-        );
+        executed(scene, key, (op, launch), &name, timeout, result);
     }
 
     /// Whether the services of an allocation answer well now.
@@ -155,6 +130,25 @@ impl Services {
             .any(|(_, process)| process.key.alloc == alloc);
         alive && !broken && !scene.fires(Fault::FailCheck, name)
     }
+}
+
+/// What a program that ran in a task found is on its way.
+fn executed(
+    scene: &mut Scene,
+    key: &TaskKey,
+    (op, launch): (Op, LaunchId),
+    name: &Arc<str>,
+    timeout: Span,
+    result: Result<i32, Failure>,
+) {
+    let input = DriverInput::Executed {
+        op,
+        launch,
+        result,
+        output: String::new(),
+    };
+    let input = Input::Driver(key.clone(), input);
+    scene.answer(scene.life, op, name, timeout, input);
 }
 
 /// A service that works answers in some way that says so.

@@ -28,6 +28,7 @@ use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
 use crate::hash::StateHasher;
 use crate::machine::listening;
+use crate::network::PLUGIN_MODE;
 use crate::scene::Scene;
 use crate::search::{Scheduler, Search};
 use crate::servers::Servers;
@@ -498,7 +499,7 @@ pub fn node() -> Node {
         drivers: drivers.into_iter().collect(),
         dynamic_ports: (20_000, 20_009),
         address: "127.0.0.1".to_owned(),
-        network_modes: ["bridge", "none"].map(str::to_owned).into(),
+        network_modes: ["bridge", "none", PLUGIN_MODE].map(str::to_owned).into(),
         // Few, so that somebody has the one that is tried first.
         bridge_subnet: "172.26.64.0/27".parse().unwrap_or_default(),
         ..Node::default()

@@ -5,6 +5,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
+use drover_io_sim::network::PLUGIN_MODE;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, CheckAndRegister, Collect, CollectAlloc, DeleteVariable,
     Deregister, Dispatch, Driver, Evaluate, Expect, FailDeployment, HandOver, OpenSession,
@@ -149,7 +150,8 @@ fn networks(dice: &mut Dice, jobs: &mut [Job]) {
         return;
     }
     for job in jobs {
-        let mode = dice.one_of(&["bridge", "host", "bridge", "none"], "network", &job.id);
+        let modes = ["bridge", "host", "bridge", "none", PLUGIN_MODE];
+        let mode = dice.one_of(&modes, "network", &job.id);
         for group in &mut job.task_groups {
             let has_ports = group.networks.iter().any(|network| {
                 !network.reserved_ports.is_empty() || !network.dynamic_ports.is_empty()

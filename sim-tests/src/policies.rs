@@ -161,8 +161,8 @@ fn of_group(dice: &mut Dice, job: &mut Job, nth: usize) {
         let times = [600, 305, 0];
         let whole = dice.one_of(&times, "progress deadline", &entity);
         update.progress_deadline = Span::secs(whole.unwrap_or(600));
-        let kinds = ["checks", "checks", "task_states"];
-        kinds[dice.below(3, "health check", &entity)].clone_into(&mut update.health_check);
+        let kinds = ["checks", "checks", "task_states", "checks", "manual"];
+        kinds[dice.below(5, "health check", &entity)].clone_into(&mut update.health_check);
         let counts = [1, 1, 2, 0];
         let most = dice.one_of(&counts, "max parallel", &entity);
         update.max_parallel = most.unwrap_or(1);

@@ -392,7 +392,12 @@ fn has_checks(dice: &mut Dice, job: &mut Job) {
     let id = job.id.clone();
     let group = &mut job.task_groups[0];
     let main = group.tasks[0].name.clone();
-    let of_group = some_check(dice, &format!("{id} of the group"), &main);
+    let mains: Vec<&Task> = (group.tasks.iter())
+        .filter(|it| it.lifecycle.is_none())
+        .collect();
+    let checked_task = mains.get(dice.below(mains.len(), "checked task", &id));
+    let checked_task = checked_task.map_or(main.clone(), |it| it.name.clone());
+    let of_group = some_check(dice, &format!("{id} of the group"), &checked_task);
     let of_task = some_check(dice, &format!("{id} of the task"), &main);
     group.services = vec![checked(registered("group-service", "8080"), [of_group])];
     group.tasks[0].services = vec![checked(registered("task-service", "8081"), [of_task])];
@@ -416,9 +421,10 @@ pub(crate) fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
         ),
         ("FailuresBeforeWarning", number("warns before", &[0, 0, 1])),
     ];
-    if kind == "script" {
+    if kind == "script" || dice.below(4, "is about one task", entity) == 1 {
         fields.push(("TaskName", Value::from(task)));
-    } else if dice.below(3, "has a port of its own", entity) == 1 {
+    }
+    if kind != "script" && dice.below(3, "has a port of its own", entity) == 1 {
         fields.push(("PortLabel", Value::from("9090")));
     }
     if dice.below(2, "check restarts", entity) == 1 {

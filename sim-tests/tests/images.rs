@@ -233,6 +233,28 @@ fn version_without_digest_comes_back_with_what_it_ran() {
     });
 }
 
+/// The digest that is known is that of another image.
+#[test]
+fn version_with_another_image_comes_back_by_its_tag() {
+    const OTHER: &str = "other:1";
+    for_seeds(30, |sim| {
+        let first = running(sim)?;
+        sim.world.push_image(OTHER, true);
+        sim.register(&web(main_task().with("image", OTHER)));
+        sim.run(Span::secs(4 * 60))?;
+        let moved = sim.world.push_image(OTHER, true);
+        sim.until(Span::secs(45 * 60), |sim| run_only(sim, &moved))?;
+        let asked = sim.ask(RevertJob {
+            job: JobKey::local("web"),
+            version: 0,
+            expect_version: None,
+        });
+        sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+        sim.until(MINUTES, |sim| run_only(sim, &first))?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn restarted_agent_checks_image_tags() {
     for_seeds(30, |sim| {

@@ -105,6 +105,23 @@ fn latest_missed_time_is_launched_after_restart() {
     });
 }
 
+/// A time that is launched on time makes up for those that were missed, too.
+#[test]
+fn agent_that_returns_on_time_launches_that_time_alone() {
+    for_seeds(60, |sim| {
+        sim.register(&cron(EACH_FIVE, "1s"));
+        sim.run(Span::secs(5))?;
+        // At 22:25:02.
+        let back = QUARTER_PAST + 10 * 60 + 2;
+        let away = back - second_of(sim.world.now().wall);
+        sim.goes_down(false, Span::secs(away));
+        sim.run(Span::secs(away + 60))?;
+        let alone = launch(QUARTER_PAST + 10 * 60);
+        sim.expect_that(launched(sim) == [alone], &format!("{:?}", launched(sim)))?;
+        sim.converge()
+    });
+}
+
 #[test]
 fn missed_times_are_skipped_where_job_says_so() {
     for_seeds(60, |sim| {
@@ -171,6 +188,20 @@ fn launches_do_not_overlap_where_job_prohibits_it() {
         sim.run(Span::secs(5 * 60))?;
         sim.expect_that(launched(sim).len() == 1, "the next")?;
         Ok(())
+    });
+}
+
+/// A job that wants no copies is over at once, as in Nomad.
+#[test]
+fn launch_without_copies_holds_up_none_after_it() {
+    for_seeds(20, |sim| {
+        let mut job = with(cron(EACH_FIVE, "1s"), |it| it.prohibit_overlap = true);
+        job.task_groups[0].count = Some(0);
+        sim.register(&job);
+        sim.run(Span::secs(12 * 60))?;
+        let times = [0, 5, 10].map(|minutes| launch(QUARTER_PAST + minutes * 60));
+        sim.expect_that(launched(sim) == times, &format!("{:?}", launched(sim)))?;
+        sim.converge()
     });
 }
 
@@ -370,6 +401,25 @@ fn job_waits_for_its_zone() {
             sim.world.starts_of("main") > 0,
             "and is launched in another zone",
         )?;
+        sim.converge()
+    });
+}
+
+#[test]
+fn zone_that_could_not_be_looked_up_is_asked_for_again() {
+    for_seeds(30, |sim| {
+        sim.world.scene.faults = Faults::only(&[Fault::FailProbe], 1000);
+        sim.register(&with(cron(EACH_FIVE, "1s"), |it| {
+            it.time_zone = RESTLESS.to_owned();
+        }));
+        sim.run(MINUTE)?;
+        sim.world.scene.faults = Faults::none();
+        sim.run(Span::secs(3 * 60))?;
+        let waits = sim.seed() == BENIGN || launched(sim).is_empty();
+        sim.expect_that(waits, "nobody knows the time there")?;
+        sim.run(Span::secs(2 * 60))?;
+        let missed = launch(QUARTER_PAST);
+        sim.expect_that(launched(sim) == [missed], &format!("{:?}", launched(sim)))?;
         sim.converge()
     });
 }

@@ -80,9 +80,7 @@ impl Coordinator {
             return Coordinator::Poststop;
         }
         let ready = match self {
-            Coordinator::Again => {
-                !alive && tasks.all(|(_, state)| state.state != TaskLife::Running)
-            }
+            Coordinator::Again => !alive,
             Coordinator::Prestart => tasks.all(|(stage, state)| match stage {
                 Stage::Prestart => state.is_successful(),
                 Stage::PrestartSidecar => state.state == TaskLife::Running,

@@ -317,6 +317,7 @@ mod tests {
     use crate::ids::JobKey;
     use crate::model::alloc::DesiredStatus;
     use crate::model::device::AssignedDevices;
+    use crate::store::record::AssignedCores;
 
     fn alloc(id: u128, job: &str, ports: &[u16], devices: &[&str]) -> AllocRecord {
         let port = |value: &u16| AssignedPort {
@@ -366,6 +367,22 @@ mod tests {
         let named = ["port 81", "device // d1"].map(|claim| of_holder(claim, &one));
         assert_eq!(waits(&two, 0, &[(&one, 0), (&two, 0)]), named);
         assert!(waits(&one, 0, &[(&one, 0), (&two, 0)]).is_empty());
+    }
+
+    #[test]
+    fn cores_of_older_holder_are_awaited() {
+        let with_cores = |id, job, ids: &[u32]| AllocRecord {
+            cores: vec![AssignedCores {
+                ids: ids.to_vec(),
+                ..AssignedCores::default()
+            }],
+            devices: Vec::new(),
+            ..alloc(id, job, &[], &[])
+        };
+        let one = with_cores(1, "a", &[0, 1]);
+        let named = [of_holder("core 1", &one)];
+        assert_eq!(waits(&with_cores(2, "b", &[1, 2]), 0, &[(&one, 0)]), named);
+        assert!(waits(&with_cores(3, "c", &[2]), 0, &[(&one, 0)]).is_empty());
     }
 
     #[test]

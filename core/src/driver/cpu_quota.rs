@@ -74,6 +74,7 @@ mod tests {
     fn cpu_quota_is_share_of_all_cores() {
         assert_eq!(of(1_000, 8_000, 4, None), Some((50_000, 100_000)));
         assert_eq!(of(4_000, 8_000, 4, None), Some((200_000, 100_000)));
+        assert_eq!(of(1_000, 8_000, 4, Some(50_000)), Some((25_000, 50_000)));
         assert_eq!(of(1, 8_000, 4, Some(50_000)), Some((1_000, 50_000)));
         assert_eq!(of(1, 0, 4, None), None);
     }

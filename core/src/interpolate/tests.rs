@@ -53,6 +53,32 @@ fn environment_and_node_names_resolve() {
 }
 
 #[test]
+fn references_are_replaced_in_every_text_of_an_artifact() {
+    let (env, node) = (env(), node());
+    let pair = |value: &str| BTreeMap::from([("${node.datacenter}".to_owned(), value.to_owned())]);
+    let artifact = Artifact {
+        getter_source: "https://${attr.kernel.name}/a".to_owned(),
+        getter_options: pair("${meta.rack}"),
+        getter_headers: pair("Bearer ${meta.rack}"),
+        relative_dest: "local/${meta.rack}".to_owned(),
+        ..Artifact::default()
+    };
+    let names = Names {
+        env: &env,
+        node: &node,
+    };
+    let replaced = |value: &str| BTreeMap::from([("dc1".to_owned(), value.to_owned())]);
+    let expected = Artifact {
+        getter_source: "https://linux/a".to_owned(),
+        getter_options: replaced("r7"),
+        getter_headers: replaced("Bearer r7"),
+        relative_dest: "local/r7".to_owned(),
+        ..Artifact::default()
+    };
+    assert_eq!(interpolate_artifact(&artifact, &names), expected);
+}
+
+#[test]
 fn environment_overrides_node_names() {
     assert_eq!(output("${attr.cpu.arch}"), "from env");
     assert_eq!(output("${node.attr.cpu.arch}"), "amd64");

@@ -95,3 +95,19 @@ pub struct DriverInfo {
     /// Why it is what it is.
     pub description: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_range_has_both_its_ends() {
+        let ranges = vec![(22, 22), (8080, 8090)];
+        let node = Node {
+            reserved_ports: [(String::new(), ranges)].into(),
+            ..Node::default()
+        };
+        let reserved = [21, 22, 23, 8079, 8080, 8090, 8091].map(|port| node.reserves("lan", port));
+        assert_eq!(reserved, [false, true, false, false, true, true, false]);
+    }
+}

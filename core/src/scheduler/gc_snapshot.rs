@@ -131,7 +131,10 @@ pub fn job_status<'a>(
         left && alloc.index < wanted(record, &alloc.group)
     };
     let any_evicted = allocs.clone().any(evicted);
-    let never_placed = allocs.next().is_none() && record.done.is_empty();
+    // Of a job that wants no copies nothing is waited for.
+    let mut groups = record.job.task_groups.iter();
+    let wants_copies = groups.any(|group| reconcile::copies(&record.job, group) > 0);
+    let never_placed = wants_copies && allocs.next().is_none() && record.done.is_empty();
     let more_to_come = !record.job.stop && (waits || never_placed || any_evicted);
     match more_to_come {
         true => JobStatus::Pending,

@@ -10,6 +10,7 @@ use crate::claims::resources::Capacity;
 use crate::ids::GroupName;
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::{GroupChanges, GroupRollout};
+use crate::model::group::EphemeralDisk;
 use crate::model::policy::UpdateStrategy;
 use crate::time::{Span, Timestamp};
 use world::{World, failures, placed};
@@ -414,10 +415,8 @@ fn dry_run_counts_each_copy_once() {
     assert_eq!(dry_run.groups["g"], expected);
 }
 
-/// The copies that a group shall have, and what is made beside them.
-#[test]
-fn unplaced_canary_is_counted_besides_copies() {
-    let mut world = World::new();
+/// Version 0 runs in two copies, and version 1 is rolled out with one canary first.
+fn rolls_out_with_canary(world: &mut World) -> JobKey {
     let web = world.job("web", 50, 2, &[]);
     world.runs(1, &web, &[]);
     world.runs(2, &web, &[]);
@@ -441,6 +440,14 @@ fn unplaced_canary_is_counted_besides_copies() {
         };
         deployment.groups.insert(GroupName::from("g"), canaries);
     }
+    web
+}
+
+/// The copies that a group shall have, and what is made beside them.
+#[test]
+fn unplaced_canary_is_counted_besides_copies() {
+    let mut world = World::new();
+    let web = rolls_out_with_canary(&mut world);
     world.node.drivers.clear();
     let expected = GroupChanges {
         canary: 1,
@@ -449,6 +456,40 @@ fn unplaced_canary_is_counted_besides_copies() {
     };
     let dry_run = DryRun::of(&world.snapshot(&[]), &web);
     assert_eq!(dry_run.groups["g"], expected, "{:?}", dry_run.plan.actions);
+}
+
+/// A job is changed again while the canary of the change before waits to be promoted.
+#[test]
+fn canary_of_earlier_rollout_is_stopped_for_new_one() {
+    let mut world = World::new();
+    let web = rolls_out_with_canary(&mut world);
+    let old = world.runs(3, &web, &[]);
+    let alloc = world.alloc(old);
+    (alloc.canary, alloc.deployment) = (true, Some(DeploymentId(6)));
+    let plan = world.plan(&[&web]);
+    let canaries: Vec<bool> = (placed(&plan).iter()).map(|it| it.record.canary).collect();
+    assert_eq!(canaries, [true]);
+    let stop = Action::Stop(old, "alloc not needed due to job update");
+    assert!(plan.actions.contains(&stop), "{:?}", plan.actions);
+}
+
+#[test]
+fn disk_space_of_lower_priority_is_preempted() {
+    let mut world = World::new();
+    let (web, low) = (world.job("web", 50, 1, &[]), world.job("low", 10, 1, &[]));
+    world.capacity.disk = Some(1000);
+    for (key, size_mb) in [(&web, 800), (&low, 300)] {
+        world.change(key, |record| {
+            Arc::make_mut(&mut record.job).task_groups[0].ephemeral_disk = Some(EphemeralDisk {
+                size_mb,
+                ..EphemeralDisk::default()
+            });
+        });
+    }
+    let id = world.runs(1, &low, &[]);
+    let plan = world.plan(&[&web]);
+    let evicted: Vec<_> = placed(&plan).iter().map(|new| new.evicts.clone()).collect();
+    assert_eq!(evicted, [vec![id]]);
 }
 
 #[test]

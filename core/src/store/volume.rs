@@ -75,3 +75,25 @@ impl VolumeRecord {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volume_is_used_only_between_making_and_removing() {
+        let is_used = |state| {
+            let record = VolumeRecord {
+                state,
+                ..VolumeRecord::default()
+            };
+            record.on_node().is_some()
+        };
+        let states = [
+            VolumeState::Pending,
+            VolumeState::Ready,
+            VolumeState::Deleting,
+        ];
+        assert_eq!(states.map(is_used), [false, true, false]);
+    }
+}

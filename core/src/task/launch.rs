@@ -169,10 +169,11 @@ impl TaskRunner {
             env: &env,
             node: &config.node,
         };
+        let of_plugins = own.found.as_ref().and_then(|found| found.address);
         Some(TaskNetwork {
             own: wanted.mode().is_own(),
             hostname: hostname(wanted, alloc.id, &names),
-            address: own.address,
+            address: own.address.or(of_plugins),
         })
     }
 

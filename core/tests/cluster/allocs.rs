@@ -17,6 +17,7 @@ use drover_core::time::{Span, Timestamp};
 
 use crate::identities::{keep_what_is_replaced, signed, wrong_identities};
 use crate::life::disagreements;
+use crate::reports::reported_otherwise;
 use crate::services::{served, wrong_services};
 use crate::templates::{templated, wrong_templates};
 use crate::world::{DRIVER, World, dice};
@@ -214,6 +215,10 @@ pub(crate) fn differences(world: &World) -> Vec<String> {
                 "{id} is {:?}, servers have {status:?}",
                 record.status
             ));
+        }
+        let reported = known.reported.as_deref();
+        if let (Some(alloc), Some(report)) = (view.alloc(*id), reported) {
+            wrong.extend(reported_otherwise(alloc, report));
         }
         let wanted = known.placed.desired == DesiredStatus::Run;
         if here.is_none() && !status.is_terminal() {

@@ -6,6 +6,7 @@ mod checks;
 mod elsewhere;
 mod identities;
 mod life;
+mod reports;
 mod servers;
 mod services;
 mod silence;

@@ -43,9 +43,13 @@ impl Task {
         let command = own.get("command").and_then(Value::as_str);
         let args = own.get("args").and_then(Value::as_list);
         let log = |path: &str| OpenOptions::new().append(true).open(path);
+        let linux = config.resources.iter().flat_map(|it| &it.linux_resources);
+        let memory: i64 = linux.map(|it| it.memory_limit_bytes).sum();
         let mut child = Command::new(command.unwrap_or_default())
             .args(args.into_iter().flatten().filter_map(Value::as_str))
             .env_clear()
+            // It limits nothing, and says what it would limit to.
+            .env("EXAMPLE_MEMORY_LIMIT", memory.to_string())
             .envs(&config.env)
             .current_dir("/")
             .stdin(Stdio::null())

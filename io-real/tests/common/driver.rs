@@ -11,9 +11,10 @@ use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::driver::exec::Exec;
+use drover_io_real::driver::exec::{Exec, ExecSettings};
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
+use drover_io_real::network::Networks;
 use drover_io_real::session::Sessions;
 use drover_io_real::shim::ShimHome;
 use std::fs;
@@ -40,6 +41,8 @@ pub struct Life {
 pub struct World {
     pub life: Option<Life>,
     pub groups: Option<Groups>,
+    /// The networks of allocations, from the next life on.
+    pub networks: Option<Networks>,
     pub data: DataDir,
     pub dir: TempDir,
 }
@@ -92,6 +95,7 @@ impl World {
         let mut world = Self {
             life: None,
             groups: Groups::new(name),
+            networks: None,
             data,
             dir,
         };
@@ -135,7 +139,8 @@ impl World {
         let dirs = AllocDirs::new(self.data.allocs());
         let inbox = Inbox::new(inbox);
         let sessions = inbox.sessions().clone();
-        let driver = RawExec::new(home, dirs, groups, Some(1024), inbox);
+        let (settings, networks) = (ExecSettings::default(), self.networks.clone());
+        let driver = RawExec::isolating(home, dirs, groups, Some(1024), inbox, settings, networks);
         let life = Life {
             runtime,
             driver,

@@ -102,7 +102,7 @@ pub fn networks_in(path: &Path, bridge: &Bridge) -> Networks {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let table = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
         let points = table.lines().filter_map(|line| line.split(' ').nth(4));
         for point in points.filter(|point| point.starts_with(self.dir.path().to_str().unwrap())) {
             let _ = unmount(point, UnmountFlags::DETACH);

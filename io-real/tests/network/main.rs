@@ -18,6 +18,7 @@ use std::time::Duration;
 use drover_core::model::remote::Remote;
 use giver::{Giver, content, now};
 use hosts::{Moment, Network, Trouble};
+use rogue::{Rogue, Step};
 use taker::{Answered, Taker};
 
 /// The longest that one question may take, in seconds: the agent's own bounds for connecting and
@@ -63,6 +64,27 @@ fn remote_alloc_end_is_reported_soon() {
     // A question is kept until there is news: no more of them than periods of 50 s, and the first.
     assert!(answers.len() <= 5, "{answers:#?}");
     assert!(answers.last().unwrap().0 <= 142, "{answers:#?}");
+}
+
+/// What is made of an answer to the question about an allocation.
+fn asked_of(body: &str) -> Remote {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+    let giver = Rogue::new(&[Step::Send(answer.into_bytes())]);
+    let network = Network::new(12).host("giver", move || giver.clone().serve());
+    let answer = network.run(&[], || async { Taker::new().ask(0).await });
+    answer.unwrap()
+}
+
+#[test]
+fn failed_alloc_runs_until_its_last_task_is_dead() {
+    let answer = |other: &str| {
+        format!(
+            r#"{{"ClientStatus":"failed","TaskStates":{{"db":{{"State":"dead"}},"web":{{"State":"{other}"}}}}}}"#
+        )
+    };
+    assert_eq!(asked_of(&answer("running")), Remote::Runs { index: 0 });
+    assert_eq!(asked_of(&answer("dead")), Remote::Ended);
 }
 
 #[test]

@@ -9,11 +9,12 @@ use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::checks::{self, CheckSpec};
 use drover_core::effect::request::Health;
 use drover_core::effect::{CheckEffect, Probe};
-use drover_core::ids::{AllocId, LaunchId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::input::{DriverInput, ProbeAnswer};
 use drover_core::model::check::{CheckKind, CheckStatus, OnUpdate};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::job::Job;
+use drover_core::model::task::Stage;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Span};
@@ -139,6 +140,11 @@ impl Known {
         self.fine_since = fine.then(|| self.fine_since.unwrap_or(now));
     }
 
+    /// Since when failures count for restarts, if the job file asks for any.
+    fn restarts_from(&self) -> Option<Instant> {
+        Some(self.since + self.spec.check.restart?.grace)
+    }
+
     /// A result. Returns whether its tasks are to be restarted, as the job file's numbers say.
     fn result(&mut self, now: Instant, found: CheckStatus) -> bool {
         let check = &self.spec.check;
@@ -162,7 +168,8 @@ impl Known {
         }
         let restart = check.restart;
         self.note_fine(now);
-        let Some(restart) = restart.filter(|it| now >= self.since + it.grace) else {
+        let counts = self.restarts_from().is_some_and(|from| now >= from);
+        let Some(restart) = restart.filter(|_| counts) else {
             return false;
         };
         let warned = self.status == CheckStatus::Warning && !restart.ignore_warnings;
@@ -178,15 +185,29 @@ impl Known {
     }
 }
 
+/// The one task that a check is about, as its block and that of its service say; none if it is about the group.
+fn named(spec: &CheckSpec) -> Option<&str> {
+    let owner = spec.owner.as_ref().map(TaskName::as_str);
+    owner.or(Some(spec.check.task.as_str()).filter(|name| !name.is_empty()))
+}
+
+/// Whether a check is about a task: the one that is named, or each main task of the group.
+fn is_about(spec: &CheckSpec, task: &TaskRunner) -> bool {
+    let of = task.spec();
+    match named(spec) {
+        Some(name) => name == of.key.task.as_str(),
+        None => of.stage() == Stage::Main,
+    }
+}
+
 /// The launches that a check is about, as far as the agent knows.
 fn launches(alloc: &AllocRunner, spec: &CheckSpec) -> Vec<LaunchId> {
     if alloc.is_ending() || !matches!(alloc.phase(), AllocPhase::Tasks(_)) {
         return Vec::new();
     }
     let about = |task: &&TaskRunner| {
-        let of = task.spec();
         let runs = matches!(task.phase(), Phase::Running) && !task.is_ending();
-        runs && spec.about.includes(&of.key.task, of.stage())
+        runs && is_about(spec, task)
     };
     let tasks = alloc.tasks().iter().filter(about);
     tasks
@@ -247,18 +268,15 @@ impl Checker {
             return;
         };
         let restart = known.result(now, found);
-        let (id, spec, since) = (*id, known.spec.clone(), known.since);
+        let (id, spec) = (*id, known.spec.clone());
         let fails = found == CheckStatus::Failure;
-        let in_grace = (spec.check.restart).is_some_and(|restart| now < since + restart.grace);
+        let in_grace = known.restarts_from().is_some_and(|from| now < from);
         self.sometimes(Property::SometimesCheckFails, fails);
         self.sometimes(Property::SometimesCheckFailsInItsGrace, fails && in_grace);
         let alloc = agent.view().alloc(id).filter(|_| restart);
         for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
             let of = task.spec();
-            let meant = match &spec.about {
-                checks::About::Task(name) => *name == of.key.task,
-                checks::About::Group => true,
-            };
+            let meant = named(&spec).is_none_or(|name| name == of.key.task.as_str());
             if meant && matches!(task.phase(), Phase::Running) && !task.is_ending() {
                 self.checks.due.insert(of.key.clone());
             }
@@ -279,7 +297,7 @@ impl Checker {
                 check,
                 probe,
             } => {
-                self.check_begins(world, agent, *alloc, *check, *op)?;
+                self.check_begins(world, agent, (*alloc, None), *check, *op)?;
                 self.check_asks_the_port_of_its_job_file(world, agent, (*alloc, *check), probe)
             }
             CheckEffect::Cancel { op } => {
@@ -323,17 +341,17 @@ impl Checker {
         })
     }
 
-    /// The same by a program.
+    /// The same by a program in a task.
     pub(super) fn check_program(
         &mut self,
         world: &World,
         agent: &Agent,
-        alloc: &AllocRunner,
+        (alloc, task): (&AllocRunner, &TaskKey),
         op: Op,
     ) -> Verdict {
         let own = |check: &checks::CheckRunner| check.awaited() == Some(op);
         match alloc.checks().iter().position(own) {
-            Some(at) => self.check_begins(world, agent, alloc.record().id, at, op),
+            Some(at) => self.check_begins(world, agent, (task.alloc, Some(task)), at, op),
             // It was given up in the same step.
             None => Ok(()),
         }
@@ -343,7 +361,7 @@ impl Checker {
         &mut self,
         world: &World,
         agent: &Agent,
-        id: AllocId,
+        (id, inside): (AllocId, Option<&TaskKey>),
         at: usize,
         op: Op,
     ) -> Verdict {
@@ -354,8 +372,8 @@ impl Checker {
         let so = spec.is_some_and(|spec| {
             let mut tasks = alloc.into_iter().flat_map(AllocRunner::tasks);
             tasks.any(|task| {
-                let of = task.spec();
-                let about = spec.about.includes(&of.key.task, of.stage());
+                let about = is_about(spec, task);
+                let about = about && inside.is_none_or(|inside| *inside == task.spec().key);
                 let runs = scripts::runs_until_now(agent, world, task);
                 about && runs && self.services.lives(task)
             })

@@ -81,7 +81,7 @@ impl Checker {
             })
             | DriverEffect::Health(request::Health { op, .. }) => {
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
-                self.check_program(world, agent, alloc, *op)
+                self.check_program(world, agent, (alloc, key), *op)
             }
             DriverEffect::Exec(request::Exec {
                 op,

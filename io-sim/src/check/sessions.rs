@@ -3,6 +3,7 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::LaunchId;
+use drover_core::operations::Purpose;
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::limits::SESSIONS;
@@ -62,8 +63,12 @@ impl Checker {
     pub(super) fn ended_session_is_forgotten(&mut self, agent: &Agent) -> Verdict {
         let tasks = agent.view().allocs().flat_map(AllocRunner::tasks);
         let held: usize = tasks.map(TaskRunner::sessions).sum();
-        self.holds(Property::EndedSessionIsForgotten, held == 0, || {
-            format!("{held} are held")
+        let asked = agent.view().operations().iter();
+        let counted = asked.filter(|(_, one)| one.purpose == Purpose::Session);
+        let counted = counted.count();
+        let none = held == 0 && counted == 0;
+        self.holds(Property::EndedSessionIsForgotten, none, || {
+            format!("{held} are held, {counted} count")
         })
     }
 }

@@ -68,7 +68,9 @@ fn status_of(view: View<'_>, job: &JobRecord) -> &'static [JobStatus] {
         let status = alloc.record().status;
         !alloc.record().finished && matches!(status, ClientStatus::Running | ClientStatus::Pending)
     };
-    let new = view.allocs_of(&key).next().is_none() && job.done.is_empty();
+    let mut groups = job.job.task_groups.iter();
+    let wants_copies = groups.any(|group| group.count != Some(0));
+    let new = wants_copies && view.allocs_of(&key).next().is_none() && job.done.is_empty();
     if view.allocs_of(&key).any(lives) {
         &[JobStatus::Running]
     } else if job.job.stop {

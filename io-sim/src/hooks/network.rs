@@ -28,7 +28,10 @@ impl Simulated for Arc<BuildNetwork> {
         }
         match half {
             true => Err(Failure::recoverable("the rules cannot be made")),
-            false => Ok(HookOutput::default()),
+            false => Ok(HookOutput {
+                network: world.networks.found(of.alloc, self).map(Box::new),
+                ..HookOutput::default()
+            }),
         }
     }
 

@@ -118,25 +118,25 @@ fn network_that_is_made_may_be_made_again_and_failure_ends_the_setup() {
     assert_eq!(failed, HookOutcome::Over(Err(failure)));
 }
 
+/// After a reboot it is made anew, and may be another.
 #[test]
-fn what_plugins_said_of_network_is_kept() {
+fn network_is_known_as_plugins_made_it_last() {
     let mut world = world();
     let mut alloc = world.alloc();
-    let found = PluginNetwork {
-        interface: "eth0".to_owned(),
-        ..PluginNetwork::default()
-    };
-    let output = HookOutput {
-        network: Some(Box::new(found.clone())),
-        ..HookOutput::default()
-    };
-    world.answered(&mut alloc, &NetworkHook, &mut Asking::default(), Ok(output));
-    let kept = alloc
-        .record()
-        .network
-        .as_ref()
-        .and_then(|network| network.found.clone());
-    assert_eq!(kept, Some(found));
+    for interface in ["eth0", "eth1"] {
+        let found = PluginNetwork {
+            interface: interface.to_owned(),
+            ..PluginNetwork::default()
+        };
+        let output = HookOutput {
+            network: Some(Box::new(found.clone())),
+            ..HookOutput::default()
+        };
+        world.answered(&mut alloc, &NetworkHook, &mut Asking::default(), Ok(output));
+        let network = alloc.record().network.as_ref();
+        let kept = network.and_then(|network| network.found.clone());
+        assert_eq!(kept, Some(found));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::driver::config::DockerMount;
+use crate::model::value::Value;
 
 fn asked(change: impl FnOnce(&mut DockerConfig)) -> DockerConfig {
     let mut asked = DockerConfig {
@@ -329,6 +330,38 @@ fn job_has_no_more_processes_than_the_agent_gives() {
         let why = admit(of_plugin, of_tasks, 5000).err().unwrap_or_default();
         assert!(why.contains("more than 4096 processes"), "{why:?}");
         assert!(why.contains("pids_limit of plugin"), "{why:?}");
+    }
+}
+
+#[test]
+fn container_has_the_processes_of_its_job_or_those_of_the_agent() {
+    let policy = DockerPolicy {
+        pids_limit: 200,
+        ..DockerPolicy::default()
+    };
+    let limit = |wanted| {
+        let container = policy.container(&asked(|it| it.pids_limit = wanted), &[]);
+        container.map(|it| it.pids_limit)
+    };
+    assert_eq!((limit(0), limit(100)), (Ok(200), Ok(100)));
+}
+
+#[test]
+fn logging_driver_is_named_by_type_or_by_driver() {
+    let text = |text: &str| Value::String(text.to_owned());
+    for name in ["type", "driver"] {
+        let options = Value::Map([("tag".to_owned(), text("web"))].into());
+        let logging = [
+            (name.to_owned(), text("syslog")),
+            ("config".to_owned(), options),
+        ];
+        let config = [
+            ("image".to_owned(), text("busybox:1")),
+            ("logging".to_owned(), Value::Map(logging.into())),
+        ];
+        let read = DockerConfig::decode(&config.into()).map(|read| read.logging);
+        let options = [("tag".to_owned(), "web".to_owned())].into();
+        assert_eq!(read, Ok(Some(("syslog".to_owned(), options))), "{name}");
     }
 }
 

@@ -88,6 +88,16 @@ fn schema_announcement_has_every_field() {
     );
 }
 
+/// Nothing and zero are not the same.
+#[test]
+fn given_zero_is_not_replaced_by_default() {
+    let given = decoded(&sample(), r#"{ image = "web", tries = 0 }"#);
+    let Ok(Value::Map(given)) = given else {
+        panic!("{given:?}");
+    };
+    assert_eq!(given.get("tries"), Some(&Value::Int(0)));
+}
+
 #[test]
 fn value_is_converted_to_schema_type() {
     let config = r#"{ image = 7, tries = "8", labels = { a = true }, mount = { to = "/x" },

@@ -95,3 +95,59 @@ impl DriverEffect {
         self.get().launch()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Found;
+    use crate::model::task::LogConfig;
+    use crate::time::Span;
+
+    /// Something of it may be left, which has to be destroyed before it runs again.
+    #[test]
+    fn launch_that_could_not_be_looked_for_is_gone_and_may_have_run() {
+        let (op, launch) = (Op(1), LaunchId(2));
+        let logs = LogConfig::default();
+        let failed = Recover { op, launch, logs }.failed(Failure::fatal("no answer"));
+        let found = Found::Gone("no answer".to_owned());
+        let network = None;
+        assert_eq!(
+            failed,
+            DriverInput::Recovered {
+                op,
+                launch,
+                found,
+                network
+            }
+        );
+    }
+
+    /// The next agent has the driver no more, and waits for nothing that cannot be.
+    #[test]
+    fn launch_without_its_driver_can_be_ended_and_nothing_else() {
+        let (op, launch) = (Op(1), LaunchId(2));
+        let failure = || Failure::fatal("no such driver");
+        let answer = |request: DriverEffect| request.get().without_driver(failure());
+        let (signal, grace) = (String::new(), Span::ZERO);
+        let stop = Stop {
+            op,
+            launch,
+            signal,
+            grace,
+        };
+        let result = Ok(());
+        assert_eq!(
+            answer(stop.into()),
+            DriverInput::Stopped { op, launch, result }
+        );
+        let result = Ok(None);
+        assert_eq!(
+            answer(Destroy { op, launch }.into()),
+            DriverInput::Destroyed { op, launch, result }
+        );
+        assert_eq!(
+            answer(Health { op, launch }.into()),
+            DriverInput::executed(op, launch, Err(failure()))
+        );
+    }
+}

@@ -64,6 +64,21 @@ fn template_is_rendered_with_references_of_its_path_replaced() {
     assert!(!work.runs, "it is asked for before a start");
 }
 
+/// What is written into the file is read in the task.
+#[test]
+fn template_names_directories_as_its_task_sees_them() {
+    for (driver, secrets) in [("exec", "/secrets"), ("raw_exec", "/allocs/")] {
+        let mut world = World::with(|task| {
+            task.driver = driver.to_owned();
+            task.templates = vec![written("local/a")];
+        });
+        let mut task = world.task();
+        let work = rendered(&mut world, &mut task);
+        let dir = &work.env["NOMAD_SECRETS_DIR"];
+        assert!(dir.starts_with(secrets), "{driver}: {dir}");
+    }
+}
+
 #[test]
 fn template_outside_of_tasks_directories_is_refused_for_good() {
     let mut source = written("local/a");

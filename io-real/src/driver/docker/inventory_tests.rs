@@ -216,6 +216,17 @@ async fn too_many_engines_are_reported() {
     assert_eq!(unasked.count(), 2, "{away:?}");
 }
 
+/// The name of a parent of control groups, which goes with it.
+struct GroupParent(String);
+
+impl Drop for GroupParent {
+    fn drop(&mut self) {
+        for tree in ["cpuset", "", "cpu", "memory", "pids", "blkio", "unified"] {
+            let _ = std::fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.0));
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_that_falls_silent_keeps_the_records_from_being_removed() {
     let answers = Arc::new(AtomicBool::new(true));
@@ -234,7 +245,8 @@ async fn engine_that_falls_silent_keeps_the_records_from_being_removed() {
     drop(data);
     let path = dir.path().to_owned();
     let resisted = tokio::task::spawn_blocking(move || {
-        let guard = DestroyGuard::open(&path, "drover-test-silent", false, None).unwrap();
+        let parent = GroupParent(format!("drover-test-{}-silent", std::process::id()));
+        let guard = DestroyGuard::open(&path, &parent.0, false, None).unwrap();
         assert!(guard.containers_out_of_reach().unwrap().is_empty());
         answers.store(false, Ordering::SeqCst);
         [

@@ -15,7 +15,7 @@ macro_rules! services {
     NoWaitForHealthyServices: "no_wait_for_healthy_services", [P7 P11], AtRest;
 
     // Checks.
-    /// A check runs only while a task that it is about runs.
+    /// A check runs only while a task that it is about runs, and its program in that task.
     CheckRunsOnlyWhileItsTaskRuns: "check_runs_only_while_its_task_runs", [P5 P24], Always;
     /// No check of an allocation begins that is being ended.
     EndingAllocIsNotChecked: "ending_alloc_is_not_checked", [P24], Always;
