@@ -39,6 +39,8 @@ async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Up(args) => runtime::up(args).await,
         Command::Agent(args) => runtime::agent(args).await,
-        _ => cli::run(cli).await,
+        Command::Rehearse(args) => cli::rehearse(&cli.connection, &args),
+        Command::Replay(args) => cli::replay(&cli.connection, &args),
+        Command::Client(command) => cli::run(&cli.connection, command).await,
     }
 }

@@ -64,13 +64,12 @@ pub(crate) fn nothing_measured(dir: &Path) -> Measures {
 
 /// An agent in its world, and the API that asks it, which reaches others over the simulated network.
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
-    let (mut api, agent) = api(dir, http_addr, AclSettings::default(), None);
+    let (api, agent) = api(dir, http_addr, AclSettings::default(), None);
     let settings = Settings {
         nodes: Nodes::new(Arc::new(Simulated), None),
         ..Settings::clone(&api.settings)
     };
-    api.settings = Arc::new(settings);
-    (http::router_of(api), agent)
+    (http::router_of(api.with_settings(settings)), agent)
 }
 
 /// An agent in its world, and what the handlers of its API have at hand.

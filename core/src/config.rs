@@ -248,6 +248,11 @@ pub struct Timeouts {
     pub commit_retry: Span,
     /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
     pub lazy_commit: Span,
+    /// How long a change may stay unsaved that only the destruction of a task waits for: where many
+    /// tasks end, one commit serves several. What was recorded before there was such a time was
+    /// saved at once.
+    #[serde(default)]
+    pub soon_commit: Span,
     /// One probe of the machine.
     #[serde(default = "probe_timeout")]
     pub probe: Span,
@@ -295,6 +300,7 @@ impl Default for Timeouts {
             disk: disk_timeout(),
             commit_retry: Span::secs(1),
             lazy_commit: Span::millis(50),
+            soon_commit: Span::millis(5),
             probe: probe_timeout(),
             first_report: report_timeout(),
         }

@@ -13,7 +13,7 @@ use crate::gc::Destroys;
 use crate::ids::{
     AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey, VolumeId, uuid_of_version,
 };
-use crate::ledger::Ledger;
+use crate::ledger::{Haste, Ledger};
 use crate::model::event::TaskEvent;
 use crate::op::Op;
 use crate::operations::{Operations, Owner, Purpose};
@@ -174,13 +174,13 @@ impl Cx<'_> {
 
     /// Sends an effect once everything decided up to now is saved.
     pub fn send_after_save(&mut self, effect: Effect) {
-        self.shared.ledger.after_save(effect);
+        self.shared.ledger.after_save(effect, Haste::AtOnce);
     }
 
     /// What the driver keeps of a launch may go, once it is saved that the launch is over.
     pub fn forget_launch(&mut self, driver: &Arc<str>, launch: LaunchId) {
         let effect = Effect::Forget(driver.clone(), launch);
-        self.shared.ledger.after_save_sometime(effect);
+        self.shared.ledger.after_save(effect, Haste::Lazy);
     }
 
     /// Asks a driver, now.
@@ -195,7 +195,19 @@ impl Cx<'_> {
         task: &TaskKey,
         what: impl Into<DriverEffect>,
     ) {
-        self.send_after_save(Effect::Driver(driver.clone(), task.clone(), what.into()));
+        self.drive_after_save_within(driver, task, what, Haste::AtOnce);
+    }
+
+    /// As [`Cx::drive_after_save`], and says how long saving may be put off.
+    pub fn drive_after_save_within(
+        &mut self,
+        driver: &Arc<str>,
+        task: &TaskKey,
+        what: impl Into<DriverEffect>,
+        haste: Haste,
+    ) {
+        let effect = Effect::Driver(driver.clone(), task.clone(), what.into());
+        self.shared.ledger.after_save(effect, haste);
     }
 
     /// Remembers a record.

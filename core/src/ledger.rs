@@ -13,10 +13,11 @@
 //! - making and removing an allocation's directory;
 //! - replies to requests, except for a signal's.
 //!
-//! A step that something waits for is committed at once, any other after 50 ms at most
-//! (`lazy_commit`). These do not wait: events and the index (people see them at once; a crash may
-//! forget what was shown, and show it again), searches for launches, signals of operators, task
-//! directories.
+//! A step that something waits for is committed at once, one that only the destruction of a task
+//! waits for after 5 ms (`soon_commit`: where many tasks end, one commit serves several), any other
+//! after 50 ms at most (`lazy_commit`). These do not wait: events and the index (people see them at
+//! once; a crash may forget what was shown, and show it again), searches for launches, signals of
+//! operators, task directories.
 //!
 //! The time for an answer begins when its request leaves ([`crate::operations`]).
 
@@ -55,12 +56,43 @@ pub struct Ledger {
     next: u64,
     /// Effects of the current step that wait for its changes.
     staged: Vec<Effect>,
-    /// Whether the next commit is waited for by something that is in a hurry.
-    urgent: bool,
+    /// How long the next commit may be put off.
+    haste: Haste,
     /// Effects and the commit that each waits for, in order.
     gated: VecDeque<(CommitId, Effect)>,
     /// Why the last commit failed, while it is not saved.
     last_error: Option<String>,
+}
+
+/// How long a commit may be put off, for the sake of what waits for it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Haste {
+    /// As where nothing waits.
+    #[default]
+    Lazy,
+    /// A moment, in which others may join.
+    Soon,
+    /// Not at all.
+    AtOnce,
+}
+
+/// How long changes may stay unsaved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// If nothing waits for them.
+    pub lazy: Span,
+    /// If what waits for them has a moment.
+    pub soon: Span,
+}
+
+impl Delays {
+    /// Everything is saved at once.
+    pub const NONE: Delays = Delays {
+        lazy: Span::ZERO,
+        soon: Span::ZERO,
+    };
 }
 
 /// A commit that the store works on.
@@ -113,14 +145,10 @@ impl Ledger {
         self.dirty.insert(key, after);
     }
 
-    /// Releases `effect` only when everything decided up to the end of this step is saved.
-    pub fn after_save(&mut self, effect: Effect) {
-        self.urgent = true;
-        self.staged.push(effect);
-    }
-
-    /// As [`Ledger::after_save`], but no commit is made for the sake of this effect alone.
-    pub fn after_save_sometime(&mut self, effect: Effect) {
+    /// Releases `effect` only when everything decided up to the end of this step is saved, for
+    /// which a commit is put off no longer than `haste` says.
+    pub fn after_save(&mut self, effect: Effect, haste: Haste) {
+        self.haste = self.haste.max(haste);
         self.staged.push(effect);
     }
 
@@ -157,17 +185,23 @@ impl Ledger {
     }
 
     /// Ends a step: hands out what may leave now.
-    pub fn settle(&mut self, now: Now, lazy: Span, out: &mut VecDeque<Effect>) {
+    pub fn settle(&mut self, now: Now, delays: Delays, out: &mut VecDeque<Effect>) {
         self.gate_staged(out);
         if self.dirty.is_empty() {
             self.dirty_until = None;
-            self.urgent = false;
+            self.haste = Haste::Lazy;
             return;
         }
+        let delay = match self.haste {
+            Haste::Lazy => delays.lazy,
+            Haste::Soon => delays.soon.min(delays.lazy),
+            Haste::AtOnce => Span::ZERO,
+        };
         // Who is in a hurry now does not wait for a moment that was chosen at leisure.
-        let until = self.dirty_until.unwrap_or(now.at + lazy).min(now.at + lazy);
+        let until = now.at + delay;
+        let until = self.dirty_until.map_or(until, |before| before.min(until));
         self.dirty_until = Some(until);
-        if self.in_flight.is_none() && (self.urgent || until <= now.at) {
+        if self.in_flight.is_none() && until <= now.at {
             self.commit(out);
         }
     }
@@ -190,7 +224,7 @@ impl Ledger {
         let id = CommitId(self.next);
         self.next += 1;
         self.dirty_until = None;
-        self.urgent = false;
+        self.haste = Haste::Lazy;
         let batch = Arc::new(core::mem::take(&mut self.dirty));
         self.replaced.clear();
         self.in_flight = Some(InFlight {
@@ -280,7 +314,11 @@ mod tests {
     fn settled(ledger: &mut Ledger) -> Vec<Effect> {
         let mut out = VecDeque::new();
         ledger.open_empty_gate(&mut out);
-        ledger.settle(Now::default(), Span::secs(1), &mut out);
+        let delays = Delays {
+            lazy: Span::secs(1),
+            soon: Span::millis(1),
+        };
+        ledger.settle(Now::default(), delays, &mut out);
         out.into()
     }
 
@@ -291,18 +329,40 @@ mod tests {
         let [first, second, third] = effects.clone();
         let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
         ledger.put(Key::Meta, meta(1));
-        ledger.after_save(first);
+        ledger.after_save(first, Haste::AtOnce);
         assert_eq!(settled(&mut ledger).len(), 1, "the commit");
         ledger.put(Key::Meta, meta(2));
-        ledger.after_save(second);
+        ledger.after_save(second, Haste::AtOnce);
         assert_eq!(settled(&mut ledger), []);
         ledger.put(Key::Meta, meta(1));
-        ledger.after_save(third);
+        ledger.after_save(third, Haste::AtOnce);
         assert_eq!(settled(&mut ledger), []);
         let mut out = VecDeque::new();
         assert!(ledger.saved(CommitId(1), &mut out));
         assert_eq!(Vec::from(out), effects);
         assert!(ledger.is_clean());
+    }
+
+    /// Where something ends, another end shortly after shares its commit, and a start takes both
+    /// along.
+    #[test]
+    fn effects_that_have_a_moment_share_a_commit() {
+        let effects = [1, 2, 3].map(|index| Effect::Notify(Notification::Index(index)));
+        let [first, second, third] = effects.clone();
+        let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
+        ledger.put(Key::Meta, meta(1));
+        ledger.after_save(first, Haste::Soon);
+        assert_eq!(settled(&mut ledger), []);
+        assert_eq!(ledger.deadline(), Some(Now::default().at + Span::millis(1)));
+        ledger.put(Key::Meta, meta(2));
+        ledger.after_save(second, Haste::Soon);
+        assert_eq!(settled(&mut ledger), []);
+        ledger.put(Key::Meta, meta(3));
+        ledger.after_save(third, Haste::AtOnce);
+        assert_eq!(settled(&mut ledger).len(), 1, "the commit");
+        let mut out = VecDeque::new();
+        assert!(ledger.saved(CommitId(1), &mut out));
+        assert_eq!(Vec::from(out), effects);
     }
 
     /// As before, with nothing under way: the change waited for its time.
@@ -311,7 +371,7 @@ mod tests {
         let notification = Effect::Notify(Notification::Index(1));
         let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
         ledger.put(Key::Meta, meta(1));
-        ledger.after_save_sometime(notification.clone());
+        ledger.after_save(notification.clone(), Haste::Lazy);
         assert_eq!(settled(&mut ledger), []);
         ledger.put(Key::Meta, meta(0));
         assert_eq!(settled(&mut ledger), [notification]);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::args::{Cli, Connection};
+use super::args::{Cli, Command, Connection};
 use super::client::Client;
 use super::context::Context;
 use super::screen::Screen;
@@ -105,7 +105,9 @@ impl Scripted {
         };
         let args = ["drover"].iter().chain(args).map(|arg| (*arg).into());
         let args = dashes::rewrite(&Cli::command(), args);
-        let command = Cli::try_parse_from(args).unwrap().command;
+        let Command::Client(command) = Cli::try_parse_from(args).unwrap().command else {
+            panic!("that asks no agent");
+        };
         let code = dispatch(&mut cx, command).await.unwrap_or_else(|failure| {
             cx.screen.complain(&failure.message);
             cx.screen.complain(&failure.hint.unwrap_or_default());

@@ -112,9 +112,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use args::{
-    AllocCommand, Cli, Command, ConfigCommand, DeploymentCommand, EvalCommand, JobCommand,
-    NodeCommand, OperatorCommand, PeriodicCommand, PluginCommand, RootCommand, ScalingCommand,
-    ServerCommand, SystemCommand,
+    AllocCommand, Cli, ClientCommand, Command, ConfigCommand, Connection, DeploymentCommand,
+    EvalCommand, JobCommand, NodeCommand, OperatorCommand, PeriodicCommand, PluginCommand,
+    RehearseArgs, ReplayArgs, RootCommand, ScalingCommand, ServerCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -178,24 +178,26 @@ fn misplaced(cli: &Cli) -> Option<&'static str> {
     )
 }
 
-/// Runs a command that is not an agent itself, and says what went wrong.
-pub async fn run(cli: Cli) -> ExitCode {
-    let command = match cli.command {
-        Command::Rehearse(args) => {
-            let mut screen = Screen::of_process(cli.connection.colour());
-            return ExitCode::from(rehearse::run(&mut screen, &args));
-        }
-        other => other,
-    };
-    let mut screen = Screen::of_process(cli.connection.colour());
-    if let Command::Replay(args) = &command {
-        let code = replay::run(&mut screen, args).unwrap_or_else(|failure| {
-            screen.complain(&failure.message);
-            failure.code
-        });
-        return ExitCode::from(code);
-    }
-    let client = match Client::new(&cli.connection, |name| std::env::var(name).ok()) {
+/// Plays a recording again, and says what went wrong.
+pub fn replay(connection: &Connection, args: &ReplayArgs) -> ExitCode {
+    let mut screen = Screen::of_process(connection.colour());
+    let code = replay::run(&mut screen, args).unwrap_or_else(|failure| {
+        screen.complain(&failure.message);
+        failure.code
+    });
+    ExitCode::from(code)
+}
+
+/// Tries a job under named troubles.
+pub fn rehearse(connection: &Connection, args: &RehearseArgs) -> ExitCode {
+    let mut screen = Screen::of_process(connection.colour());
+    ExitCode::from(rehearse::run(&mut screen, args))
+}
+
+/// Runs a command that asks an agent, and says what went wrong.
+pub async fn run(connection: &Connection, command: ClientCommand) -> ExitCode {
+    let mut screen = Screen::of_process(connection.colour());
+    let client = match Client::new(connection, |name| std::env::var(name).ok()) {
         Ok(client) => client,
         Err(failure) => {
             screen.complain(&failure.message);
@@ -226,134 +228,154 @@ pub async fn run(cli: Cli) -> ExitCode {
 ///
 /// # Errors
 /// Whatever goes wrong, for the user.
-pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
+pub async fn dispatch(cx: &mut Context, command: ClientCommand) -> Outcome {
     match command {
-        Command::Run(args) | Command::Job(JobCommand::Run(args)) => job_run::run(cx, args).await,
-        Command::Validate(args) | Command::Job(JobCommand::Validate(args)) => {
+        ClientCommand::Run(args) | ClientCommand::Job(JobCommand::Run(args)) => {
+            job_run::run(cx, args).await
+        }
+        ClientCommand::Validate(args) | ClientCommand::Job(JobCommand::Validate(args)) => {
             job_validate::run(cx, args).await
         }
-        Command::Stop(args) | Command::Job(JobCommand::Stop(args)) => job_stop::run(cx, args).await,
-        Command::Inspect(args) | Command::Job(JobCommand::Inspect(args)) => {
+        ClientCommand::Stop(args) | ClientCommand::Job(JobCommand::Stop(args)) => {
+            job_stop::run(cx, args).await
+        }
+        ClientCommand::Inspect(args) | ClientCommand::Job(JobCommand::Inspect(args)) => {
             job_inspect::run(cx, args).await
         }
-        Command::Init(args) | Command::Job(JobCommand::Init(args)) => init::job(cx, &args).await,
-        Command::Job(JobCommand::Import(args)) => job_import::run(cx, &args),
-        Command::Fmt(args) => fmt::run(cx, &args),
-        Command::Config(ConfigCommand::Validate(args)) => config_validate::run(cx, &args),
-        Command::Status(args) => job_status::anything(cx, args).await,
-        Command::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
-        Command::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
-        Command::Job(JobCommand::Periodic(PeriodicCommand::Force(args))) => {
+        ClientCommand::Init(args) | ClientCommand::Job(JobCommand::Init(args)) => {
+            init::job(cx, &args).await
+        }
+        ClientCommand::Job(JobCommand::Import(args)) => job_import::run(cx, &args),
+        ClientCommand::Fmt(args) => fmt::run(cx, &args),
+        ClientCommand::Config(ConfigCommand::Validate(args)) => config_validate::run(cx, &args),
+        ClientCommand::Status(args) => job_status::anything(cx, args).await,
+        ClientCommand::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Periodic(PeriodicCommand::Force(args))) => {
             job_periodic::run(cx, args).await
         }
-        Command::Plan(args) | Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
-        Command::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
-        Command::Action(args) | Command::Job(JobCommand::Action(args)) => {
+        ClientCommand::Plan(args) | ClientCommand::Job(JobCommand::Plan(args)) => {
+            job_plan::run(cx, args).await
+        }
+        ClientCommand::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
+        ClientCommand::Action(args) | ClientCommand::Job(JobCommand::Action(args)) => {
             action::run(cx, args).await
         }
-        Command::Job(JobCommand::Logs(args)) => job_logs::run(cx, args).await,
-        Command::Job(JobCommand::Scale(args)) => job_scale::run(cx, args).await,
-        Command::Job(JobCommand::ScalingEvents(args)) => job_scale::events(cx, args).await,
-        Command::Scaling(ScalingCommand::Policy(command)) => scaling_policy::run(cx, command).await,
-        Command::Job(JobCommand::Promote(args)) => deployment::promote_job(cx, args).await,
-        Command::Job(JobCommand::History(args)) => job_history::run(cx, args).await,
-        Command::Job(JobCommand::Revert(args)) => job_revert::run(cx, args).await,
-        Command::Job(JobCommand::Tag(command)) => job_tag::run(cx, command).await,
-        Command::Start(args) | Command::Job(JobCommand::Start(args)) => {
+        ClientCommand::Job(JobCommand::Logs(args)) => job_logs::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Scale(args)) => job_scale::run(cx, args).await,
+        ClientCommand::Job(JobCommand::ScalingEvents(args)) => job_scale::events(cx, args).await,
+        ClientCommand::Scaling(ScalingCommand::Policy(command)) => {
+            scaling_policy::run(cx, command).await
+        }
+        ClientCommand::Job(JobCommand::Promote(args)) => deployment::promote_job(cx, args).await,
+        ClientCommand::Job(JobCommand::History(args)) => job_history::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Revert(args)) => job_revert::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Tag(command)) => job_tag::run(cx, command).await,
+        ClientCommand::Start(args) | ClientCommand::Job(JobCommand::Start(args)) => {
             job_start::run(cx, args).await
         }
-        Command::Job(JobCommand::Eval(args)) => job_eval::run(cx, args).await,
-        Command::Job(JobCommand::Allocs(args)) => job_lists::allocs(cx, args).await,
-        Command::Job(JobCommand::Deployments(args)) => job_lists::deployments(cx, args).await,
-        Command::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
-        Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {
+        ClientCommand::Job(JobCommand::Eval(args)) => job_eval::run(cx, args).await,
+        ClientCommand::Job(JobCommand::Allocs(args)) => job_lists::allocs(cx, args).await,
+        ClientCommand::Job(JobCommand::Deployments(args)) => job_lists::deployments(cx, args).await,
+        ClientCommand::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
+        ClientCommand::Logs(args) | ClientCommand::Alloc(AllocCommand::Logs(args)) => {
             alloc_logs::run(cx, args).await
         }
-        Command::AllocStatus(args) | Command::Alloc(AllocCommand::Status(args)) => {
+        ClientCommand::AllocStatus(args) | ClientCommand::Alloc(AllocCommand::Status(args)) => {
             alloc_status::run(cx, args).await
         }
-        Command::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
-        Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
-        Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
-        Command::Alloc(AllocCommand::Checks(args)) => alloc_checks::run(cx, args).await,
-        Command::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
-        Command::Fs(args) | Command::Alloc(AllocCommand::Fs(args)) => alloc_fs::run(cx, args).await,
-        Command::Alloc(AllocCommand::PortForward(args)) => port_forward::run(cx, args).await,
-        Command::Alloc(AllocCommand::Cp(args)) => alloc_cp::run(cx, args).await,
-        Command::Exec(args) | Command::Alloc(AllocCommand::Exec(args)) => exec::run(cx, args).await,
-        Command::NodeStatus(args) | Command::Node(NodeCommand::Status(args)) => {
+        ClientCommand::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
+        ClientCommand::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
+        ClientCommand::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
+        ClientCommand::Alloc(AllocCommand::Checks(args)) => alloc_checks::run(cx, args).await,
+        ClientCommand::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
+        ClientCommand::Fs(args) | ClientCommand::Alloc(AllocCommand::Fs(args)) => {
+            alloc_fs::run(cx, args).await
+        }
+        ClientCommand::Alloc(AllocCommand::PortForward(args)) => port_forward::run(cx, args).await,
+        ClientCommand::Alloc(AllocCommand::Cp(args)) => alloc_cp::run(cx, args).await,
+        ClientCommand::Exec(args) | ClientCommand::Alloc(AllocCommand::Exec(args)) => {
+            exec::run(cx, args).await
+        }
+        ClientCommand::NodeStatus(args) | ClientCommand::Node(NodeCommand::Status(args)) => {
             node_status::run(cx, args).await
         }
-        Command::NodeDrain(args) | Command::Node(NodeCommand::Drain(args)) => {
+        ClientCommand::NodeDrain(args) | ClientCommand::Node(NodeCommand::Drain(args)) => {
             node_drain::run(cx, args).await
         }
-        Command::Node(NodeCommand::Eligibility(args)) => node_eligibility::run(cx, args).await,
-        Command::Node(NodeCommand::Meta(command)) => node_meta::run(cx, command).await,
-        Command::ClientConfig(args) | Command::Node(NodeCommand::Config(args)) => {
+        ClientCommand::Node(NodeCommand::Eligibility(args)) => {
+            node_eligibility::run(cx, args).await
+        }
+        ClientCommand::Node(NodeCommand::Meta(command)) => node_meta::run(cx, command).await,
+        ClientCommand::ClientConfig(args) | ClientCommand::Node(NodeCommand::Config(args)) => {
             node_config::run(cx, args).await
         }
-        Command::Node(NodeCommand::Pool(command)) => node_pool::run(cx, command).await,
-        Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
-        Command::Eval(EvalCommand::List(args)) => eval_list::run(cx, args).await,
-        Command::EvalStatus(args) | Command::Eval(EvalCommand::Status(args)) => {
+        ClientCommand::Node(NodeCommand::Pool(command)) => node_pool::run(cx, command).await,
+        ClientCommand::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
+        ClientCommand::Eval(EvalCommand::List(args)) => eval_list::run(cx, args).await,
+        ClientCommand::EvalStatus(args) | ClientCommand::Eval(EvalCommand::Status(args)) => {
             eval_status::run(cx, args).await
         }
-        Command::Deployment(DeploymentCommand::Status(args)) => {
+        ClientCommand::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
-        Command::Deployment(DeploymentCommand::List(args)) => deployment::list(cx, args).await,
-        Command::Deployment(DeploymentCommand::Promote(args)) => {
+        ClientCommand::Deployment(DeploymentCommand::List(args)) => {
+            deployment::list(cx, args).await
+        }
+        ClientCommand::Deployment(DeploymentCommand::Promote(args)) => {
             deployment::promote(cx, args).await
         }
-        Command::Deployment(DeploymentCommand::Fail(args)) => deployment::fail(cx, args).await,
-        Command::Deployment(DeploymentCommand::Pause(args)) => {
+        ClientCommand::Deployment(DeploymentCommand::Fail(args)) => {
+            deployment::fail(cx, args).await
+        }
+        ClientCommand::Deployment(DeploymentCommand::Pause(args)) => {
             deployment::pause(cx, args, true).await
         }
-        Command::Deployment(DeploymentCommand::Resume(args)) => {
+        ClientCommand::Deployment(DeploymentCommand::Resume(args)) => {
             deployment::pause(cx, args, false).await
         }
-        Command::Deployment(DeploymentCommand::Unblock(args)) => {
+        ClientCommand::Deployment(DeploymentCommand::Unblock(args)) => {
             deployment::unblock(cx, args).await
         }
-        Command::Service(command) => service::run(cx, command).await,
-        Command::Var(command) => var::run(cx, command).await,
-        Command::Namespace(command) => namespace::run(cx, command).await,
-        Command::Acl(command) => acl::run(cx, command).await,
-        Command::Volume(command) => volume::run(cx, command).await,
-        Command::Explain(args) => explain::run(cx, args).await,
-        Command::Top(args) => top::run(cx, args).await,
-        Command::System(SystemCommand::Gc) => operator::collect(cx).await,
-        Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,
-        Command::System(SystemCommand::Destroy(args)) => system_destroy::run(cx, args).await,
-        Command::Completion(args) => completion::script(cx, args.shell),
-        Command::Complete(args) => completion::complete(cx, &args.words).await,
-        Command::Man(args) => man::run(cx, &args),
-        Command::Monitor(args) => agent_monitor::run(cx, args).await,
-        Command::ServerMembers(args) | Command::Server(ServerCommand::Members(args)) => {
+        ClientCommand::Service(command) => service::run(cx, command).await,
+        ClientCommand::Var(command) => var::run(cx, command).await,
+        ClientCommand::Namespace(command) => namespace::run(cx, command).await,
+        ClientCommand::Acl(command) => acl::run(cx, command).await,
+        ClientCommand::Volume(command) => volume::run(cx, command).await,
+        ClientCommand::Explain(args) => explain::run(cx, args).await,
+        ClientCommand::Top(args) => top::run(cx, args).await,
+        ClientCommand::System(SystemCommand::Gc) => operator::collect(cx).await,
+        ClientCommand::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,
+        ClientCommand::System(SystemCommand::Destroy(args)) => system_destroy::run(cx, args).await,
+        ClientCommand::Completion(args) => completion::script(cx, args.shell),
+        ClientCommand::Complete(args) => completion::complete(cx, &args.words).await,
+        ClientCommand::Man(args) => man::run(cx, &args),
+        ClientCommand::Monitor(args) => agent_monitor::run(cx, args).await,
+        ClientCommand::ServerMembers(args)
+        | ClientCommand::Server(ServerCommand::Members(args)) => {
             server_members::members(cx, args).await
         }
-        Command::AgentInfo(args) => server_members::info(cx, args).await,
-        Command::Operator(OperatorCommand::Metrics(args)) => operator::metrics(cx, args).await,
-        Command::Operator(OperatorCommand::Root(RootCommand::Keyring(command))) => {
+        ClientCommand::AgentInfo(args) => server_members::info(cx, args).await,
+        ClientCommand::Operator(OperatorCommand::Metrics(args)) => {
+            operator::metrics(cx, args).await
+        }
+        ClientCommand::Operator(OperatorCommand::Root(RootCommand::Keyring(command))) => {
             keyring::run(cx, command).await
         }
-        Command::Debug(args) | Command::Operator(OperatorCommand::Debug(args)) => {
+        ClientCommand::Debug(args) | ClientCommand::Operator(OperatorCommand::Debug(args)) => {
             operator_debug::run(cx, args).await
         }
-        Command::Operator(OperatorCommand::Snapshot(command)) => {
+        ClientCommand::Operator(OperatorCommand::Snapshot(command)) => {
             operator_snapshot::run(cx, command).await
         }
-        Command::Operator(OperatorCommand::Scheduler(command)) => {
+        ClientCommand::Operator(OperatorCommand::Scheduler(command)) => {
             operator_scheduler::run(cx, command).await
         }
-        Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
-        Command::Version => {
+        ClientCommand::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
+        ClientCommand::Version => {
             cx.screen
                 .print_line(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
-        }
-        Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) | Command::Replay(_) => {
-            Err(exit_code::Failure::new("this query does not exist"))
         }
     }
 }

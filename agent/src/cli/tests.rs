@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Parser;
 
-use super::args::Cli;
+use super::args::{Cli, Command};
 use super::{dashes, dispatch};
 use crate::testing::{Rig, job};
 
@@ -13,7 +13,9 @@ pub(super) async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
     let (mut cx, out, err) = rig.context();
     let args = ["drover"].iter().chain(args).map(|arg| (*arg).into());
     let args = dashes::rewrite(&<Cli as clap::CommandFactory>::command(), args);
-    let command = Cli::try_parse_from(args).unwrap().command;
+    let Command::Client(command) = Cli::try_parse_from(args).unwrap().command else {
+        panic!("that asks no agent");
+    };
     let code = match dispatch(&mut cx, command).await {
         Ok(code) => code,
         Err(failure) => {
@@ -296,7 +298,7 @@ async fn missing_object_is_named() {
     cx.client = super::client::Client::new(&connection, |_| None).unwrap();
     let failure = dispatch(
         &mut cx,
-        super::args::Command::System(super::args::SystemCommand::Gc),
+        super::args::ClientCommand::System(super::args::SystemCommand::Gc),
     );
     let failure = failure.await.unwrap_err();
     assert!(

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use flate2::Compression;
@@ -20,10 +19,13 @@ const PIECE: usize = 64 * 1024;
 /// Shorter answers would not be smaller.
 const SHORTEST: u64 = 256;
 
+/// Whether the answer to a request is to be compressed.
+pub(super) fn is_wanted(request: &Request) -> bool {
+    takes_gzip(request.headers()) && request.uri().path() != "/v1/event/stream"
+}
+
 /// Compresses the answer, if that is wanted, and says that it depends on what is wanted.
-pub(super) async fn compress(request: Request, next: Next) -> Response {
-    let wanted = takes_gzip(request.headers()) && request.uri().path() != "/v1/event/stream";
-    let mut response = next.run(request).await;
+pub(super) fn compress(mut response: Response, is_wanted: bool) -> Response {
     let vary = HeaderValue::from_static("Accept-Encoding");
     response.headers_mut().append(header::VARY, vary);
     let size = response.body().size_hint();
@@ -33,7 +35,7 @@ pub(super) async fn compress(request: Request, next: Next) -> Response {
         response.status(),
         StatusCode::SWITCHING_PROTOCOLS | StatusCode::NO_CONTENT
     );
-    if !(wanted && fits && plain && has_body) {
+    if !(is_wanted && fits && plain && has_body) {
         return response;
     }
     let (mut parts, body) = response.into_parts();

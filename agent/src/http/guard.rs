@@ -17,7 +17,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -41,8 +41,8 @@ pub struct Guard {
 pub struct Names(pub Arc<[String]>);
 
 /// Lets a request pass, or answers it. No browser guesses what an answer is.
-pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let mut answer = match check(&guard, request.method(), request.uri(), request.headers()) {
+pub(super) async fn guard(guard: &Guard, request: Request, next: Next) -> Response {
+    let mut answer = match check(guard, request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
@@ -84,10 +84,12 @@ fn is_of_another_site(tls: bool, host: Option<&str>, headers: &HeaderMap) -> boo
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
         return true;
     }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return false;
+    };
     let scheme = if tls { "https" } else { "http" };
     let own = host.map(|host| format!("{scheme}://{host}"));
-    let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
-    origin.is_some_and(|origin| own.is_none_or(|own| own.as_bytes() != origin))
+    own.is_none_or(|own| own.as_bytes() != origin.as_bytes())
 }
 
 /// Whether a GET may act. A page can leave out where it is from, but not that a browser sends the request: naming

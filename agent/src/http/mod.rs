@@ -90,11 +90,14 @@ mod statuses_tests;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 
 use drover_core::time::Span;
 use drover_io_real::audit::Auditor;
@@ -209,9 +212,12 @@ impl Default for AclSettings {
     }
 }
 
-/// What every handler has at hand.
+/// What every handler has at hand. Each request takes it several times, so it is one thing to count.
 #[derive(Clone, Debug)]
-pub(crate) struct Api {
+pub(crate) struct Api(Arc<Parts>);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
     pub(crate) agent_handle: AgentHandle,
     pub(crate) settings: Arc<Settings>,
     pub(crate) measures: Measures,
@@ -234,14 +240,31 @@ impl Api {
         let servers = servers.map(|it| Servers::new(it, settings.acl.servers_tokens_last));
         let directory = Arc::new(Directory::new(settings.acl.enabled, servers));
         settings.for_servers.set(directory.clone());
-        Api {
+        Api(Arc::new(Parts {
             agent_handle,
             directory,
             settings: Arc::new(settings),
             measures,
             rendered: Arc::default(),
             snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
-        }
+        }))
+    }
+
+    /// The same with other settings.
+    #[cfg(test)]
+    pub(crate) fn with_settings(&self, settings: Settings) -> Api {
+        Api(Arc::new(Parts {
+            settings: Arc::new(settings),
+            ..Parts::clone(self)
+        }))
+    }
+}
+
+impl Deref for Api {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
     }
 }
 
@@ -255,7 +278,13 @@ pub(crate) fn router_of(api: Api) -> Router {
         .into_router()
         .method_not_allowed_fallback(async || ApiError::method())
         .fallback(missing::answer)
-        .layer(from_fn_with_state(guard, guard::guard))
-        .layer(from_fn(compress::compress))
+        .layer(from_fn_with_state(guard, outermost))
         .with_state(api)
+}
+
+/// What every request passes, and every answer. One layer, because each costs some allocations.
+async fn outermost(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let wants_gzip = compress::is_wanted(&request);
+    let response = guard::guard(&guard, request, next).await;
+    compress::compress(response, wants_gzip)
 }

@@ -60,7 +60,7 @@ use crate::cx::{Cx, Rng, Shared};
 use crate::effect::{Effect, Notification, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{NodeInput, ShutdownMode, StoreInput};
-use crate::ledger::Ledger;
+use crate::ledger::{Delays, Ledger};
 use crate::local::Local;
 use crate::operations::{Operation, Owner};
 use crate::server::Server;
@@ -428,16 +428,18 @@ impl Agent {
                 .out
                 .push_back(Effect::Notify(Notification::Index(self.notified_index)));
         }
-        let lazy = self.config.timeouts.lazy_commit;
-        let lazy = if self.shutdown.is_some() {
-            crate::time::Span::ZERO
-        } else {
-            lazy
+        let timeouts = &self.config.timeouts;
+        let lazy = match self.shutdown {
+            Some(_) => crate::time::Span::ZERO,
+            None => timeouts.lazy_commit,
         };
+        let soon = timeouts.soon_commit;
         let mut out = core::mem::take(&mut self.shared.out);
         // What was to wait for changes that were all taken back leaves as well.
         self.shared.ledger.open_empty_gate(&mut out);
-        self.shared.ledger.settle(now, lazy, &mut out);
+        self.shared
+            .ledger
+            .settle(now, Delays { lazy, soon }, &mut out);
         // What does not wait for the store leaves now, and the time for its answer begins.
         for op in out.iter().filter_map(Effect::op) {
             self.shared.operations.on_sent(now.at, op);

@@ -13,6 +13,7 @@ use crate::cx::{Cx, Shared};
 use crate::effect::{Effect, HookEffect, StoreEffect};
 use crate::ids::{AllocId, JobKey};
 use crate::input::HookOutput;
+use crate::ledger::Delays;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
@@ -152,12 +153,12 @@ impl World {
     fn gather(&mut self) {
         let (now, out) = (self.now, &mut self.left);
         out.append(&mut self.shared.out);
-        self.shared.ledger.settle(now, Span::ZERO, out);
+        self.shared.ledger.settle(now, Delays::NONE, out);
         while let Some(at) = out.iter().position(is_commit) {
             if let Some(Effect::Store(StoreEffect::Commit(id, _))) = out.remove(at) {
                 self.shared.ledger.saved(id, out);
             }
-            self.shared.ledger.settle(now, Span::ZERO, out);
+            self.shared.ledger.settle(now, Delays::NONE, out);
         }
     }
 

@@ -9,6 +9,7 @@ use super::spec::TaskSpec;
 use crate::cx::Cx;
 use crate::effect::request;
 use crate::ids::{LaunchId, TaskKey};
+use crate::ledger::Haste;
 use crate::op::Op;
 use crate::operations::{Operation, Owner, Purpose};
 use crate::time::{Instant, Span};
@@ -41,7 +42,13 @@ enum Step {
 impl Destroyer {
     /// Asks the driver, unless it was asked already. What was decided before is saved first, so
     /// that a launch's end is never forgotten with its remains.
-    pub(super) fn begin(&mut self, cx: &mut Cx<'_>, spec: &TaskSpec, launch: LaunchId) {
+    pub(super) fn begin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        spec: &TaskSpec,
+        launch: LaunchId,
+        haste: Haste,
+    ) {
         if self.step != Step::Idle {
             return;
         }
@@ -49,7 +56,7 @@ impl Destroyer {
         let op = cx.operation(owner, Purpose::Destroy, cx.config.timeouts.destroy);
         self.step = Step::Asked(op);
         let effect = request::Destroy { op, launch };
-        cx.drive_after_save(&spec.driver, &spec.key, effect);
+        cx.drive_after_save_within(&spec.driver, &spec.key, effect, haste);
     }
 
     /// The try whose answer is awaited.

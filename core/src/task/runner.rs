@@ -19,6 +19,7 @@ use super::spec::TaskSpec;
 use super::templates::Templates;
 use crate::cx::Cx;
 use crate::ids::{RequestId, Run};
+use crate::ledger::Haste;
 use crate::model::alloc::{ClientStatus, DriverNetwork, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Op;
@@ -294,7 +295,13 @@ impl TaskRunner {
             }
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 if let Some(launch) = &self.record.launch {
-                    destroyer.begin(cx, &self.spec, launch.id);
+                    // Somebody waits for what was told to end.
+                    let is_awaited = self.kill.is_some() || self.record.restarting;
+                    let haste = match launch.exit.is_some() && !is_awaited {
+                        true => Haste::Soon,
+                        false => Haste::AtOnce,
+                    };
+                    destroyer.begin(cx, &self.spec, launch.id, haste);
                 }
             }
             Phase::Waiting

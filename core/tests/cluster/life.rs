@@ -183,6 +183,24 @@ fn changes_are_registered_together_when_it_is_quiet() {
 }
 
 #[test]
+fn event_during_a_call_about_events_is_sent_after_it() {
+    let mut world = World::quiet();
+    world.run(Span::secs(1));
+    world.describe_driver("it broke");
+    world.set_health(false);
+    // For so long events are gathered; then their call is under way, for 2 ms.
+    world.run(Span::secs(5));
+    assert!(world.servers.events.is_empty(), "none arrived yet");
+    world.describe_driver("it works");
+    world.set_health(true);
+    world.run(Span::secs(60));
+    let events = world.servers.events.iter();
+    let calls = events.map(|call| call.iter().map(|it| it.message.as_str()).collect());
+    assert_eq!(calls.collect::<Vec<Vec<_>>>(), [["it broke"], ["it works"]]);
+    assert_eq!(disagreements(&world), Vec::<String>::new());
+}
+
+#[test]
 fn node_that_servers_forgot_registers_at_once() {
     let mut world = World::quiet();
     world.run(Span::secs(1));

@@ -11,6 +11,7 @@ use drover_core::cx::Rng;
 use drover_core::ids::AllocId;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::drain::Eligibility;
+use drover_core::model::node::NodeEvent;
 use drover_core::model::secret::Secret;
 use drover_core::op::Op;
 use drover_core::time::{Instant, Span};
@@ -94,6 +95,8 @@ pub(crate) struct Servers {
     signed: BTreeMap<u64, Instant>,
     /// For how long they count.
     pub(crate) identity_ttl: Span,
+    /// The events of the node that each call about them brought.
+    pub(crate) events: Vec<Vec<NodeEvent>>,
     /// By what the node was registered each time that it was.
     pub(crate) registered_by: Vec<Credentials>,
     rng: Rng,
@@ -143,6 +146,7 @@ impl Servers {
             signed: BTreeMap::new(),
             // Longer than between three heartbeats, or than most tests take.
             identity_ttl: Span::secs(if seed % 4 == 2 { 60 } else { 24 * 3600 }),
+            events: Vec::new(),
             registered_by: Vec::new(),
             rng,
         }
@@ -418,8 +422,11 @@ impl Servers {
                 }
                 Ok(Answer::Heartbeat(reply))
             }
-            Call::EmitEvents(_) => match self.known {
-                Some(_) => Ok(Answer::EventsKept),
+            Call::EmitEvents(events) => match self.known {
+                Some(_) => {
+                    self.events.push(events);
+                    Ok(Answer::EventsKept)
+                }
                 None => Err(error(CallErrorKind::UnknownNode)),
             },
             Call::WatchAllocs { .. } => Err(error(CallErrorKind::Other)),

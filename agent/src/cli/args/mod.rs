@@ -199,6 +199,16 @@ pub enum Command {
     Agent(AgentArgs),
     /// Try a job under named troubles in a simulated world
     Rehearse(RehearseArgs),
+    /// Play a recording of an agent again
+    Replay(ReplayArgs),
+    /// What needs more than its arguments: where an agent is, and how to talk to it.
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+/// The commands that ask an agent, or could.
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
     /// Submit, look at and stop jobs
     #[command(subcommand)]
     Job(JobCommand),
@@ -257,8 +267,6 @@ pub enum Command {
     /// For operators
     #[command(subcommand)]
     Operator(OperatorCommand),
-    /// Play a recording of an agent again
-    Replay(ReplayArgs),
     /// Show what a shell reads to complete command lines
     Completion(CompletionArgs),
     /// What the last word may become

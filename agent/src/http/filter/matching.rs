@@ -146,7 +146,7 @@ fn equals(wanted: &str, value: &Picked) -> Result<bool, String> {
 
 fn holds_for_each(each: &Each, scope: &Scope<'_>) -> Result<bool, String> {
     let elements: Vec<(Picked, Picked)> = match scope.pick(&each.selector)? {
-        None | Some(Picked::Nil) => Vec::new(),
+        None | Some(Picked::Nil | Picked::Zero) => Vec::new(),
         Some(Picked::List(list)) => {
             let positions = (0..).map(Picked::Int);
             positions.zip(list).collect()

@@ -27,6 +27,8 @@ pub(super) struct Object {
     tasks: BTreeMap<&'static str, Task>,
     #[serde(skip_serializing_if = "str::is_empty")]
     next: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related: Vec<&'static str>,
 }
 
 fn object() -> Object {
@@ -42,6 +44,7 @@ fn object() -> Object {
         periodic: None,
         tasks: BTreeMap::from([("a", task("dead", true)), ("b", task("running", false))]),
         next: "",
+        related: Vec::new(),
     }
 }
 
@@ -110,6 +113,9 @@ fn words_between_comparisons_bind_as_in_nomad() {
             true,
         ),
         ("any Tasks as name { name == b }", true),
+        // Empty, and therefore left out of answers.
+        ("any Related as one { one == b }", false),
+        ("all Related as one { one == b }", true),
         ("all Tasks as name { name == b }", false),
         ("any Tasks as name, task { task.Failed == true }", true),
         ("all Tasks as _, task { task.State is not empty }", true),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use drover_io_real::connect::keep_alive;
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, open, renameat, unlinkat};
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
 /// How long a connection is silent before the kernel asks whether its client still exists.
@@ -61,6 +62,27 @@ impl Socket {
             Socket::Network(stream) => stream.try_read(into),
             Socket::Local(stream) => stream.try_read(into),
         }
+    }
+
+    /// What is there, as [`Socket::try_read`]. After less than there is room for nothing is read again until more
+    /// arrives: that would be a system call for each request, in vain.
+    pub(super) fn try_read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        let room = into.len();
+        let mut last = None;
+        let read = || match rustix::io::read(self, &mut *into) {
+            Ok(count) if count == 0 || count == room => Ok(count),
+            // As if it had been asked once more, and had had nothing.
+            Ok(count) => {
+                last = Some(count);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(errno) => Err(errno.into()),
+        };
+        let read = match self {
+            Socket::Network(stream) => stream.try_io(Interest::READABLE, read),
+            Socket::Local(stream) => stream.try_io(Interest::READABLE, read),
+        };
+        last.map_or(read, Ok)
     }
 
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {

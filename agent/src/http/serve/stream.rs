@@ -65,7 +65,7 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
-            match self.stream.try_read(buf.initialize_unfilled()) {
+            match self.stream.try_read_all(buf.initialize_unfilled()) {
                 Ok(count) => {
                     buf.advance(count);
                     if count > 0 {

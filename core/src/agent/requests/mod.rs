@@ -96,6 +96,7 @@ use super::{Agent, View, cx};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, RequestId};
+use crate::ledger::Haste;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::VariableKey;
 use crate::time::Now;
@@ -325,7 +326,9 @@ impl Agent {
                 if self.shutdown.is_some() =>
             {
                 let reply = conflict("the agent is shutting down");
-                self.shared.ledger.after_save(Effect::Reply(request, reply));
+                self.shared
+                    .ledger
+                    .after_save(Effect::Reply(request, reply), Haste::AtOnce);
                 return touched;
             }
             Subject::Job(_)
@@ -348,7 +351,9 @@ impl Agent {
             None => what.handle(&mut asked),
         };
         if let Some(reply) = reply {
-            self.shared.ledger.after_save(Effect::Reply(request, reply));
+            self.shared
+                .ledger
+                .after_save(Effect::Reply(request, reply), Haste::AtOnce);
         }
         touched
     }

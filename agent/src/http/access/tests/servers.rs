@@ -153,10 +153,9 @@ async fn token_of_the_node_is_not_shown_to_servers() {
     let rig = Rig::start_in_cluster(servers.clone(), LONG).await;
     let asked = json!({ "Name": "own", "Type": "management" });
     let (own, _) = secret(ask(&rig, ROOT, "PUT", "/v1/acl/token", &asked).await).await;
-    let mut api = rig.api.clone();
-    api.settings = Arc::new(Settings {
+    let api = rig.api.with_settings(Settings {
         status_servers: Some(servers.clone()),
-        ..Settings::clone(&api.settings)
+        ..Settings::clone(&rig.api.settings)
     });
     let shown = async |given: &str, principal: Principal| {
         let mut headers = axum::http::HeaderMap::new();
