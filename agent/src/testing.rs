@@ -28,6 +28,7 @@ use drover_io_real::connect::{self, Connect, Connecting};
 use drover_io_real::gate::Gate;
 use drover_io_real::migrate::Nodes;
 use drover_io_real::sampler::Sampler;
+use drover_io_real::session::{SessionServer, Sessions};
 use drover_io_real::stats::{Disks, HostSampler};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -82,6 +83,8 @@ pub(crate) fn api(
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
     let (agent_handle, mut request_inbox) = AgentHandle::new(Arc::new(root));
+    let sessions = Sessions::default();
+    let agent_handle = agent_handle.with_sessions(sessions.clone());
     let events = http::Events::default();
     let client = ClientConfig::default();
     request_inbox.on_commit(events.recorder(http::agent::NOMAD_VERSION, &client));
@@ -95,7 +98,7 @@ pub(crate) fn api(
         token_servers,
         ..Settings::default()
     };
-    let world = World::new(dir.to_owned());
+    let world = World::new(dir.to_owned(), sessions);
     let api = Api::new(agent_handle, settings, nothing_measured(dir));
     (api, world.own(request_inbox))
 }
@@ -247,10 +250,13 @@ struct World {
     at: u64,
     waiting: BTreeMap<RequestId, oneshot::Sender<Reply>>,
     requests: u64,
+    sessions: Sessions,
+    /// Those that were opened: their programs run for ever, and do nothing.
+    opened: Vec<SessionServer>,
 }
 
 impl World {
-    fn new(root: PathBuf) -> World {
+    fn new(root: PathBuf, sessions: Sessions) -> World {
         let info = DriverInfo {
             detected: true,
             healthy: true,
@@ -281,6 +287,8 @@ impl World {
             at: 0,
             waiting: BTreeMap::new(),
             requests: 0,
+            sessions,
+            opened: Vec::new(),
         }
     }
 
@@ -390,7 +398,7 @@ impl World {
         }
     }
 
-    fn drive(&self, key: &TaskKey, effect: DriverEffect) -> Vec<Input> {
+    fn drive(&mut self, key: &TaskKey, effect: DriverEffect) -> Vec<Input> {
         let exited = |launch: LaunchId, code: i32| DriverInput::Exited {
             launch,
             result: ExitResult::code(code),
@@ -441,10 +449,7 @@ impl World {
                     output: String::new(),
                 }]
             }
-            DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
-                let result = Ok(());
-                vec![DriverInput::SessionOpened { op, launch, result }]
-            }
+            DriverEffect::OpenSession(asked) => vec![self.open_session(&asked)],
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 vec![DriverInput::Destroyed {
                     op,
@@ -458,6 +463,12 @@ impl World {
             .into_iter()
             .map(|input| Input::Driver(key.clone(), input))
             .collect()
+    }
+
+    fn open_session(&mut self, asked: &request::OpenSession) -> DriverInput {
+        self.opened.extend(self.sessions.take(asked.session));
+        let (op, launch, result) = (asked.op, asked.launch, Ok(()));
+        DriverInput::SessionOpened { op, launch, result }
     }
 
     fn write_logs(&self, key: &TaskKey) {

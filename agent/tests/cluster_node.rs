@@ -8,12 +8,15 @@
     reason = "a test may panic"
 )]
 
+#[path = "../../tls/tests/authority/mod.rs"]
+mod authority;
 #[path = "support/model.rs"]
 mod model;
 mod support;
 
 use std::net::{IpAddr, SocketAddr};
 
+use authority::Authority;
 use drover_rpc::msgpack::{Raw, Value as Sent};
 use drover_rpc::types::status::{ServerMember, ServerMembers};
 use model::wire::server::Does;
@@ -24,8 +27,8 @@ use support::{Lone, Program, World, free_addr, request};
 use tokio::sync::mpsc;
 
 /// A server whose only node is an agent.
-struct Setup {
-    lone: Lone,
+struct Setup<A = Lone> {
+    lone: A,
     model: Model,
     /// The node, each time that it registers.
     registered: mpsc::UnboundedReceiver<Value>,
@@ -34,6 +37,17 @@ struct Setup {
 impl Setup {
     /// With more settings of the agent, and of its block `client`.
     fn new(more: &str, client: &str) -> Setup {
+        Setup::by(|server| {
+            Lone::configured(&format!(
+                "{more}\nclient {{\n servers = [\"{server}\"]\n{client}\n}}\n"
+            ))
+        })
+    }
+}
+
+impl<A> Setup<A> {
+    /// With what this starts for the server of this address.
+    fn by(start: impl FnOnce(&str) -> A) -> Setup<A> {
         let (sender, registered) = mpsc::unbounded_channel();
         let model = Model::start(move |method, body, address| {
             let Sent::Map(mut fields) = body else {
@@ -49,12 +63,8 @@ impl Setup {
             };
             does(method, &region, address)
         });
-        let server = &model.address;
-        let lone = Lone::configured(&format!(
-            "{more}\nclient {{\n servers = [\"{server}\"]\n{client}\n}}\n"
-        ));
         Setup {
-            lone,
+            lone: start(&model.address),
             model,
             registered,
         }
@@ -72,7 +82,9 @@ impl Setup {
             }
         })
     }
+}
 
+impl Setup {
     fn ask(&self, path: &str) -> (u16, String) {
         request(&self.lone.agent.addr, "GET", path, None).unwrap()
     }
@@ -292,4 +304,28 @@ fn job_of_its_own_is_refused_with_where_to_submit_it() {
         .unwrap();
     assert!(planned.contains("takes no new work"), "{planned}");
     assert_eq!(setup.lone.agent.get("/v1/jobs"), json!([]));
+}
+
+/// By what a node registers, servers and Nomad's programs reach its API.
+#[test]
+fn node_registers_whether_its_api_speaks_tls_whatever_its_servers_do() {
+    let world = World::new();
+    let own = Authority::new().member("client.global");
+    let put = |name: &str, text: &str| world.file(name, text).display().to_string();
+    let tls = format!(
+        "tls {{\n http = true\n cert_file = \"{}\"\n key_file = \"{}\"\n}}\n",
+        put("cert.pem", &own.certificate),
+        put("key.pem", &own.key),
+    );
+    let file = put("agent.hcl", &tls);
+    let mut setup = Setup::by(|server| {
+        let mut args = world.node_of(server, &free_addr());
+        args.extend(["-config".to_owned(), file]);
+        Program::start(args)
+    });
+    let node = setup.registered(|_| true);
+    assert_eq!(node["TLSEnabled"], true, "{node}");
+    let mut plain = Setup::new("", "");
+    let node = plain.registered(|_| true);
+    assert_eq!(node["TLSEnabled"], false, "{node}");
 }

@@ -313,6 +313,52 @@ fn failed_job_sets_exit_code() {
     assert!(out.contains("t        | no end of line\n"), "{out}");
 }
 
+/// How a job ended is how its last allocations did.
+#[test]
+fn job_that_completes_when_it_is_rescheduled_exits_with_zero() {
+    let world = World::new();
+    let script = format!(
+        "test -e {tried} && exit 0; touch {tried}; exit 7",
+        tried = world.path("tried").display()
+    );
+    let job = format!(
+        r#"
+        job "again" {{
+          type = "batch"
+          group "g" {{
+            restart {{
+              attempts = 0
+              mode     = "fail"
+            }}
+            reschedule {{
+              attempts       = 1
+              interval       = "1h"
+              delay          = "5s"
+              delay_function = "constant"
+              unlimited      = false
+            }}
+            task "t" {{
+              driver = "raw_exec"
+              config {{
+                command = "/bin/sh"
+                args    = ["-c", "{script}"]
+              }}
+            }}
+          }}
+        }}
+        "#
+    );
+    let out = Program::run(world.up(&world.file("again.hcl", &job))).ok();
+    in_order(
+        &out,
+        &[
+            "t        Terminated   Exit Code: 7",
+            "t        Terminated   Exit Code: 0",
+            "==> Job \"again\" is complete",
+        ],
+    );
+}
+
 #[test]
 fn closed_stdout_does_not_block_job() {
     let world = World::new();

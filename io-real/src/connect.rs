@@ -10,8 +10,10 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use drover_tls::client::Secure;
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -63,6 +65,28 @@ impl Connect for TcpToReader {
         Box::pin(async move {
             let stream = open(authority).await?;
             let _ = sockopt::set_tcp_user_timeout(&stream, milliseconds(SILENCE));
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        })
+    }
+}
+
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// A network whose connections are encrypted, to one other side.
+#[derive(Clone, Debug)]
+pub struct Encrypted {
+    /// What the encrypted bytes go over.
+    pub network: Arc<dyn Connect>,
+    /// Who the other side has to be.
+    pub secure: Secure,
+}
+
+impl Connect for Encrypted {
+    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
+        Box::pin(async move {
+            let plain = self.network.connect(authority).await?;
+            let stream = self.secure.connect(plain, HANDSHAKE).await?;
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }

@@ -1,9 +1,9 @@
 //! The program's HTTP client: with it commands ask an agent, and agents ask each other. One connection
 //! for each request, which are few and seldom follow each other; deadlines are the asker's.
 //!
-//! Two others do not share it. What fetches artifacts and what asks a cloud for its metadata block a
-//! process or a thread of their own, follow redirections by their own rules and speak TLS: that is
-//! `ureq`. Plugins are spoken to by gRPC, one lasting HTTP/2 connection each (`plugin/wire.rs`).
+//! Others do not share it. What fetches artifacts, what asks a cloud for its metadata and what checks
+//! services over TLS block a process or a thread of their own and follow redirections by their own
+//! rules: that is `ureq`. Plugins are spoken to by gRPC, one lasting HTTP/2 connection each (`plugin/wire.rs`).
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{HOST, HeaderValue};
 use http::request::Builder;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -67,7 +67,7 @@ pub fn whole_reason(error: &(dyn Error + 'static)) -> String {
     reasons.join(": ")
 }
 
-/// Sends a request to `HOST:PORT`, and gives back whatever comes.
+/// Sends a request to `HOST:PORT`, which it names as its host unless it has one, and gives back whatever comes.
 ///
 /// # Errors
 /// There is no answer.
@@ -83,8 +83,9 @@ pub async fn send(
     let stream = TokioIo::new(stream.map_err(Trouble::Unconnected)?);
     let (mut sender, connection) = http1::handshake(stream).await.map_err(Trouble::Broken)?;
     tokio::spawn(connection);
-    let request = request.header(HOST, authority).body(Full::new(body));
-    let request = request.map_err(Trouble::Request)?;
+    let mut request = request.body(Full::new(body)).map_err(Trouble::Request)?;
+    let host = HeaderValue::try_from(authority).map_err(|error| Trouble::Request(error.into()))?;
+    request.headers_mut().entry(HOST).or_insert(host);
     sender.send_request(request).await.map_err(Trouble::Broken)
 }
 

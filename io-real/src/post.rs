@@ -1,38 +1,28 @@
 //! Handing something to a web server of the operator's: notices, logs. One request, one short answer; no
 //! redirects, because what is posted is meant for this server alone, as are its headers.
-//!
-//! `http` goes over the program's own client, `https` over the one that fetches artifacts, which blocks a thread
-//! for no longer than the request's time.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use drover_core::text::quote;
+use drover_tls::client::{Believes, Secure};
+use drover_tls::{Authorities, Protocol};
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use hyper::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use tokio::time::timeout;
-use ureq::Agent;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use url::Url;
 
-use crate::artifact::helper::http::roots;
-use crate::connect::Tcp;
-use crate::http_client::{self, whole_reason};
+use crate::connect::{Connect, Encrypted, Tcp};
+use crate::http_client;
 
 /// How much of an answer is read, in bytes.
 const MAX_BODY: usize = 4 * 1024;
-/// The most bytes of an answer's headers.
-const MAX_HEADERS: usize = 16 * 1024;
-/// The most bytes of a file of certificates.
-const MAX_CERTIFICATES: u64 = 4 << 20;
 /// What we call ourselves.
 const AGENT: &str = concat!("drover/", env!("CARGO_PKG_VERSION"));
 
@@ -92,33 +82,63 @@ impl PostBox {
     /// # Errors
     /// There is no answer; nothing of the address or the headers is in the words.
     pub async fn post(&self, kind: &str, body: Bytes) -> Result<Answer, String> {
-        match self.url.scheme() {
-            "https" => {
-                let (this, kind) = (self.clone(), kind.to_owned());
-                let work = tokio::task::spawn_blocking(move || this.post_encrypted(&kind, &body));
-                work.await.map_err(|error| error.to_string())?
-            }
-            _ => match timeout(self.timeout, self.post_plain(kind, body)).await {
-                Ok(answer) => answer,
-                Err(_) => Err(format!("no answer within {:?}", self.timeout)),
-            },
+        self.post_over(Arc::new(Tcp), kind, body).await
+    }
+
+    /// The same over another network than that of this machine.
+    ///
+    /// # Errors
+    /// As with [`PostBox::post`].
+    pub async fn post_over(
+        &self,
+        network: Arc<dyn Connect>,
+        kind: &str,
+        body: Bytes,
+    ) -> Result<Answer, String> {
+        match timeout(self.timeout, self.post_at_leisure(network, kind, body)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {:?}", self.timeout)),
         }
     }
 
-    async fn post_plain(&self, kind: &str, body: Bytes) -> Result<Answer, String> {
+    async fn post_at_leisure(
+        &self,
+        network: Arc<dyn Connect>,
+        kind: &str,
+        body: Bytes,
+    ) -> Result<Answer, String> {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or(80);
+        let network = match self.url.scheme() {
+            "https" => Arc::new(Encrypted {
+                secure: self.secure().await?,
+                network,
+            }),
+            _ => network,
+        };
         let path = match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
             None => self.url.path().to_owned(),
         };
+        // The scheme's own port goes without saying, and some servers know their names only so.
+        let named = match self.url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
         let request = http::Request::builder().method(Method::POST).uri(path);
         let mut request = request.header(CONTENT_TYPE, kind).header(USER_AGENT, AGENT);
+        if !self
+            .headers
+            .keys()
+            .any(|name| HOST.as_str().eq_ignore_ascii_case(name))
+        {
+            request = request.header(HOST, named);
+        }
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let authority = format!("{host}:{port}");
-        let answer = http_client::send(&Tcp, &authority, request, body).await;
+        let answer = http_client::send(&*network, &authority, request, body).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let status = answer.status().as_u16();
         let retry_after = answer
@@ -133,79 +153,22 @@ impl PostBox {
         })
     }
 
-    fn post_encrypted(&self, kind: &str, body: &[u8]) -> Result<Answer, String> {
-        let trusted = match &self.ca_file {
-            Some(file) => certificates(file)?,
-            None => roots(),
-        };
-        let config = Agent::config_builder()
-            .proxy(None)
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .max_idle_connections(0)
-            .max_response_header_size(MAX_HEADERS)
-            .timeout_global(Some(self.timeout))
-            .user_agent(AGENT)
-            .tls_config(TlsConfig::builder().root_certs(trusted).build())
-            .build();
-        let mut request = config
-            .new_agent()
-            .post(self.url.as_str())
-            .content_type(kind);
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        let mut answer = request.send(body).map_err(|error| match &error {
-            // What is wrong with a header or an address may be a secret.
-            ureq::Error::Http(_) | ureq::Error::BadUri(_) => "it cannot be sent".to_owned(),
-            other => whole_reason(other),
-        })?;
-        let retry_after = answer
-            .headers()
-            .get("retry-after")
-            .and_then(|it| it.to_str().ok());
-        let retry_after = retry_after.and_then(seconds);
-        let mut words = Vec::new();
-        let most = MAX_BODY as u64;
-        // What breaks off is read as far as it came.
-        let _ = answer
-            .body_mut()
-            .as_reader()
-            .take(most)
-            .read_to_end(&mut words);
-        Ok(Answer {
-            status: answer.status().as_u16(),
-            retry_after,
-            words: String::from_utf8_lossy(&words).into_owned(),
-        })
+    /// Whom the server has to be. Files are read for each request, so that others take effect at once, and a slow
+    /// disk holds up nobody else.
+    async fn secure(&self) -> Result<Secure, String> {
+        let ca_file = self.ca_file.clone();
+        let read = tokio::task::spawn_blocking(move || match ca_file {
+            Some(file) => certificates(&file),
+            None => Authorities::trusted().map_err(|error| error.to_string()),
+        });
+        let trusted = read.await.map_err(|error| error.to_string())??;
+        let host = self.url.host_str().unwrap_or_default();
+        Secure::new(host, Believes::Named(trusted), None, &Protocol::default())
     }
 }
 
-/// The certificates in a file. It is read for each request, so that another one takes effect at once.
-///
-/// # Errors
-/// It cannot be read, or has none.
-fn certificates(file: &Path) -> Result<RootCerts, String> {
-    let about = |why: String| format!("ca_file {}: {why}", file.display());
-    let opened = File::open(file).map_err(|error| about(error.to_string()))?;
-    let mut pem = Vec::new();
-    let read = opened.take(MAX_CERTIFICATES + 1).read_to_end(&mut pem);
-    read.map_err(|error| about(error.to_string()))?;
-    if pem.len() as u64 > MAX_CERTIFICATES {
-        return Err(about(format!("it is larger than {MAX_CERTIFICATES} bytes")));
-    }
-    let mut found = Vec::new();
-    for item in parse_pem(&pem) {
-        match item {
-            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
-            Ok(_) => {}
-            Err(error) => return Err(about(error.to_string())),
-        }
-    }
-    match found.is_empty() {
-        true => Err(about("it has no certificate".to_owned())),
-        false => Ok(RootCerts::Specific(Arc::new(found))),
-    }
+fn certificates(file: &Path) -> Result<Authorities, String> {
+    Authorities::read(file).map_err(|error| format!("ca_file {error}"))
 }
 
 /// Whether a file has certificates.

@@ -11,7 +11,8 @@ use std::time::Duration;
 use common::Dice;
 use common::handler::{LONG, Node};
 use common::network::{
-    NAMES, SECOND, Server, Simulated, TICK, World, at, client_of, connections, serve,
+    NAMES, SECOND, Server, Simulated, TICK, World, at, client_of, client_of_first, connections,
+    serve,
 };
 use common::server::call;
 use drover_rpc::client::Client;
@@ -336,6 +337,33 @@ fn calls_without_servers_fail_in_time_until_servers_return() -> turmoil::Result 
             .call(&NodeUpdateStatus::default(), 30 * SECOND)
             .await?;
         assert!(connections(&servers) < 10);
+        Ok(())
+    });
+    sim.run()
+}
+
+/// Losses with replies between them are no failures in a row, which make it wait ever longer.
+#[test]
+fn server_that_replies_after_each_loss_is_connected_to_again_at_once() -> turmoil::Result {
+    let World { mut sim, servers } = world(TICK, 16);
+    sim.client("node", async move {
+        let client = client_of_first(Arc::new(Node));
+        for loss in 0..8 {
+            let ping = client.call(&StatusPing::default(), 2 * SECOND).await;
+            assert_eq!(ping, Ok(Empty {}), "after {loss} losses");
+            let sending = client.clone();
+            let events = NodeEmitEvents::default();
+            let sending = tokio::spawn(async move { sending.call(&events, 60 * SECOND).await });
+            while servers[0].asked("Node.EmitEvents") == loss {
+                sleep(TICK).await;
+            }
+            servers[0].peer().close();
+            let lost = sending.await?;
+            assert!(
+                matches!(lost, Err(Error::ConnectionLost { .. })),
+                "{lost:?}"
+            );
+        }
         Ok(())
     });
     sim.run()

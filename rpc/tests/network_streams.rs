@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::network::{NAMES, SECOND, Server, TICK, World, at, client_of, connections};
+use common::network::{
+    NAMES, SECOND, Server, TICK, World, at, client_of, client_of_first, connections,
+};
 use common::peer::PeerStream;
 use drover_rpc::connection::{Answer, Handler, InboundCall, Input, Limits, Output};
+use drover_rpc::error::Error;
 use drover_rpc::types::query::StatusPing;
 use drover_rpc::types::registration::{NodeEmitEvents, NodeUpdateStatus};
 use drover_rpc::types::status::StatusLeader;
@@ -109,6 +112,48 @@ fn log_that_is_followed_ends_when_its_server_is_cut_off_and_is_followed_from_the
             assert!(logs.next::<StreamOut>().await.is_some());
         }
         assert_eq!(node.followers.load(Ordering::Relaxed), 1);
+        Ok(())
+    });
+    sim.run()
+}
+
+/// A call waits on a connection that was left, and there is a new one to the same server when that
+/// call fails.
+#[test]
+fn late_failure_on_a_connection_that_was_left_does_not_end_the_next_one() -> turmoil::Result {
+    let World { mut sim, servers } = world(7);
+    sim.client("node", async move {
+        let client = client_of_first(Arc::<Node>::default());
+        let server = &servers[0];
+        let sending = client.clone();
+        let sending = tokio::spawn(async move {
+            let events = NodeEmitEvents::default();
+            sending.call(&events, 600 * SECOND).await
+        });
+        while server.asked("Node.EmitEvents") == 0 {
+            sleep(TICK).await;
+        }
+        let left = server.peer();
+        server.stuck.store(true, Ordering::Relaxed);
+        let beat = NodeUpdateStatus::default();
+        assert!(client.call_or_leave(&beat, 6 * SECOND).await.is_err());
+        server.stuck.store(false, Ordering::Relaxed);
+        client.call(&beat, 10 * SECOND).await?;
+        assert_eq!(server.connections(), 2);
+        let mut logs = follow(server).await;
+        assert!(logs.next::<StreamOut>().await.is_some());
+        left.close();
+        let late = sending.await?;
+        assert!(
+            matches!(late, Err(Error::ConnectionLost { .. })),
+            "{late:?}"
+        );
+        client.call(&beat, 10 * SECOND).await?;
+        assert_eq!(server.connections(), 2);
+        // More than was under way before.
+        for _ in 0..1000 {
+            assert!(logs.next::<StreamOut>().await.is_some());
+        }
         Ok(())
     });
     sim.run()

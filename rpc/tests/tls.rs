@@ -23,6 +23,7 @@ use drover_rpc::preamble;
 use drover_rpc::servers::{Backoff, Servers};
 use drover_rpc::tls::Tls;
 use drover_rpc::types::query::StatusPing;
+use drover_rpc::types::registration::NodeEmitEvents;
 use drover_tls::client::{self, Believes};
 use drover_tls::{Authorities, Current, Identity, Protocol, TlsError, server};
 use rustls::{ClientConfig, ServerConfig};
@@ -34,7 +35,11 @@ use turmoil::{Builder, Sim};
 const SECOND: Duration = Duration::from_secs(1);
 const SERVER: &str = "server:4647";
 
-struct Simulated;
+/// TCP over the simulated network. It keeps the failures that it is notified of, as a log does.
+#[derive(Clone, Default)]
+struct Simulated {
+    failures: Arc<Mutex<Vec<Error>>>,
+}
 
 impl Connector for Simulated {
     type Io = TcpStream;
@@ -42,13 +47,22 @@ impl Connector for Simulated {
     async fn connect(&self, address: &str) -> io::Result<TcpStream> {
         TcpStream::connect(address).await
     }
+
+    fn failed(&self, error: &Error) {
+        let mut failures = self.failures.lock().expect("not poisoned");
+        failures.push(error.clone());
+    }
 }
 
 type Caller = Client<Tls<Simulated>, Node>;
 
 fn caller(config: Current<ClientConfig>) -> Caller {
+    caller_over(Simulated::default(), config)
+}
+
+fn caller_over(network: Simulated, config: Current<ClientConfig>) -> Caller {
     let servers = Servers::new(vec![SERVER.to_owned()], Backoff::default(), 11);
-    let tls = Tls::new(Simulated, "global", config).expect("a region");
+    let tls = Tls::new(network, "global", config).expect("a region");
     Client::new(tls, Arc::new(Node), servers, Limits::default())
 }
 
@@ -71,7 +85,7 @@ fn node_of(own: Option<&Signed>, servers: &Authority) -> Arc<ClientConfig> {
     client::config(servers, own.as_ref(), &Protocol::default()).expect("settings")
 }
 
-/// What a server does, and has done.
+/// What a server does, and has done. It closes the connection when it is sent events.
 #[derive(Clone)]
 struct Server {
     config: Current<ServerConfig>,
@@ -99,8 +113,15 @@ impl Server {
                 let stream = acceptor.accept(stream).await.ok()?;
                 server.handshakes.fetch_add(1, Ordering::Relaxed);
                 let (peer, incoming, _) = Peer::start(stream);
-                *server.peer.lock().expect("not poisoned") = Some(peer);
-                answer(incoming, |_, _| Does::empty()).await;
+                *server.peer.lock().expect("not poisoned") = Some(peer.clone());
+                let does = move |method: &str, _| match method {
+                    "Node.EmitEvents" => {
+                        peer.close();
+                        Does::Nothing
+                    }
+                    _ => Does::empty(),
+                };
+                answer(incoming, does).await;
                 Some(())
             });
         }
@@ -198,6 +219,51 @@ fn server_that_refuses_our_certificate_is_recognised() {
     );
 }
 
+/// The first failure that the connector below TLS is notified of.
+fn first_failure(mut sim: Sim<'_>, node: Arc<ClientConfig>) -> Option<Error> {
+    let network = Simulated::default();
+    let below = network.clone();
+    sim.client("node", async move {
+        let caller = caller_over(below, Current::new(node));
+        let events = NodeEmitEvents::default();
+        assert!(caller.call(&events, 5 * SECOND).await.is_err());
+        Ok(())
+    });
+    sim.run().expect("no panic");
+    let failures = network.failures.lock().expect("not poisoned");
+    failures.first().cloned()
+}
+
+/// The log has it from there why servers are not used.
+#[test]
+fn connector_below_tls_is_notified_of_failures() {
+    let (ca, other) = (Authority::new(), Authority::new());
+    let member = ca.member("client.global");
+    let failure = |server: &Signed, own: Option<&Signed>| {
+        let mut sim = sim();
+        let server = Server::new(server_of(server, &ca));
+        sim.host("server", move || server.clone().serve());
+        first_failure(sim, node_of(own, &ca))
+    };
+    let tls = |reason| {
+        let server = SERVER.to_owned();
+        Some(Error::Tls { server, reason })
+    };
+    let foreign = failure(&other.member("server.global"), Some(&member));
+    assert_eq!(foreign, tls(TlsError::UnknownAuthority));
+    let own = ca.member("server.global");
+    assert_eq!(failure(&own, None), tls(TlsError::CertificateRequired));
+    let lost = failure(&own, Some(&member));
+    assert!(
+        matches!(lost, Some(Error::ConnectionLost { sent: true, .. })),
+        "{lost:?}"
+    );
+    let mut sim = sim();
+    sim.host("server", std::future::pending::<turmoil::Result>);
+    let none = first_failure(sim, node_of(Some(&member), &ca));
+    assert!(matches!(none, Some(Error::Unreachable { .. })), "{none:?}");
+}
+
 #[test]
 fn server_without_tls_is_recognised() {
     let ca = Authority::new();
@@ -270,5 +336,5 @@ fn exchange_of_certificates_keeps_connections() {
 fn region_that_is_no_name_is_refused() {
     let ca = Authority::new();
     let config = Current::new(node_of(None, &ca));
-    assert!(Tls::new(Simulated, "no region", config).is_err());
+    assert!(Tls::new(Simulated::default(), "no region", config).is_err());
 }

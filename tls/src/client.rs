@@ -80,6 +80,42 @@ pub fn config(
     }))
 }
 
+/// How one side is spoken to over TLS: who it has to be, and by which settings.
+#[derive(Clone, Debug)]
+pub struct Secure {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+impl Secure {
+    /// For whoever has to have this name, of a machine or a number.
+    ///
+    /// # Errors
+    /// No certificate can have the name, or the library does not take the settings.
+    pub fn new(
+        name: &str,
+        believes: Believes,
+        identity: Option<&Identity>,
+        protocol: &Protocol,
+    ) -> Result<Secure, String> {
+        Ok(Secure {
+            config: config(believes, identity, protocol)?,
+            name: server_name(name.trim_start_matches('[').trim_end_matches(']'))?,
+        })
+    }
+
+    /// Begins TLS over a transport.
+    ///
+    /// # Errors
+    /// See [`connect`].
+    pub async fn connect<Io>(&self, io: Io, limit: Duration) -> Result<Stream<Io>, TlsError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        connect(io, self.name.clone(), self.config.clone(), limit).await
+    }
+}
+
 /// Takes a second name, too.
 #[derive(Debug)]
 struct Either {

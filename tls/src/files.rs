@@ -23,6 +23,14 @@ const MAX_AUTHORITIES: usize = 1024;
 /// The most certificates of a chain.
 const MAX_CHAIN: usize = 16;
 
+/// Where systems keep the authorities that they trust.
+const MACHINE: &[&str] = &[
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
 /// The authorities that are believed.
 #[derive(Clone)]
 pub struct Authorities(pub(crate) Arc<RootCertStore>);
@@ -69,6 +77,20 @@ impl Authorities {
             added.map_err(|error| format!("it has a certificate that is none: {error}"))?;
         }
         Ok(Authorities(Arc::new(store)))
+    }
+
+    /// Those that this machine trusts; those that browsers trust if it says nothing of that, as small images do.
+    ///
+    /// # Errors
+    /// The machine's cannot be read.
+    pub fn trusted() -> Result<Authorities, SettingsError> {
+        let mut machine = MACHINE.iter().map(Path::new);
+        match machine.find(|path| path.is_file()) {
+            Some(file) => Authorities::of_machine(file),
+            None => Ok(Authorities(Arc::new(RootCertStore {
+                roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+            }))),
+        }
     }
 
     /// Those that this machine trusts: of a file that holds some which nobody can use.

@@ -6,13 +6,19 @@ mod authority;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
 use authority::{Authority, Signed, Valid};
 use drover_tls::client::{self, Believes, Stream, server_name};
 use drover_tls::{Authorities, Identity, Protocol, TlsError, server};
-use rustls::{ClientConfig, ServerConfig};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio_rustls::TlsAcceptor;
 
@@ -129,6 +135,76 @@ async fn chain_counts_even_where_names_do_not() {
     exchange(server, anybody).await.unwrap();
 }
 
+/// What a node looks at, by its settings: names, one name more, or the authority alone.
+fn by_each_setting(own: &Signed, servers: &Authority) -> [Arc<ClientConfig>; 3] {
+    let servers = authorities(servers);
+    let or = server_name("client.global.nomad").unwrap();
+    let settings = [
+        Believes::Named(servers.clone()),
+        Believes::NamedOr(servers.clone(), or),
+        Believes::Signed(servers),
+    ];
+    let own = identity(own);
+    settings.map(|believes| client::config(believes, Some(&own), &Protocol::default()).unwrap())
+}
+
+/// A server that shows a certificate, and signs with a key that need not belong to it.
+fn server_with_key(
+    version: &'static SupportedProtocolVersion,
+    certificate: &str,
+    key: &str,
+) -> Arc<ServerConfig> {
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let key = ring::sign::any_supported_type(&key).unwrap();
+    let shown = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(shown));
+    Arc::new(config)
+}
+
+/// A certificate is public: only a signature in the handshake shows that a server is its holder.
+#[tokio::test]
+async fn server_without_the_key_of_its_certificate_is_refused() {
+    let ca = Authority::new();
+    let member = ca.member("client.global");
+    let (own, other) = (ca.member("server.global"), ca.member("server.global"));
+    for version in [&TLS12, &TLS13] {
+        for node in by_each_setting(&member, &ca) {
+            let owner = server_with_key(version, &own.certificate, &own.key);
+            exchange(owner, node.clone()).await.unwrap();
+            let impostor = server_with_key(version, &own.certificate, &other.key);
+            let refused = exchange(impostor, node).await;
+            assert!(refused.is_err(), "{version:?}");
+        }
+    }
+}
+
+/// As Vault signs: the file of authorities has the root, and servers send what is between.
+#[tokio::test]
+async fn certificate_of_an_intermediate_authority_is_believed_with_its_chain_alone() {
+    let (ca, other) = (Authority::new(), Authority::new());
+    let (intermediate, foreign) = (ca.intermediate(), other.intermediate());
+    let member = ca.member("client.global");
+    let own = intermediate.member("server.global");
+    let with = |between: &Authority, own: &Signed| Signed {
+        certificate: format!("{}{}", own.certificate, between.pem),
+        key: own.key.clone(),
+    };
+    let chain = with(&intermediate, &own);
+    let of_other = with(&foreign, &foreign.member("server.global"));
+    for node in by_each_setting(&member, &ca) {
+        exchange(server(&chain, &ca), node.clone()).await.unwrap();
+        for refused in [&own, &of_other] {
+            let refused = exchange(server(refused, &ca), node.clone()).await;
+            assert_eq!(refused, Err(TlsError::UnknownAuthority));
+        }
+    }
+}
+
 /// Either name will do, and no third one; all else counts as ever.
 #[tokio::test]
 async fn second_name_counts_beside_the_one_that_is_asked_for() {
@@ -213,8 +289,6 @@ async fn refusal_of_own_certificate_is_recognised() {
 fn only_tls12(own: &Signed, clients: &Authority) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
-    use rustls::pki_types::pem::PemObject;
-    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     roots
         .add(CertificateDer::from_pem_slice(clients.pem.as_bytes()).unwrap())
         .unwrap();
@@ -375,4 +449,34 @@ fn file_that_cannot_be_used_is_named_and_no_key_is_shown() {
     let many = ca.pem.repeat(1025);
     let why = Authorities::from_pem(many.as_bytes()).unwrap_err();
     assert!(why.contains("more than 1024 certificates"), "{why}");
+}
+
+/// Those of certbot are links; those of a mounted secret are links through a link to a folder.
+#[test]
+fn certificate_key_and_authorities_behind_links_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let ca = Authority::new();
+    let own = ca.member("client.global");
+    fs::create_dir(path("..1")).unwrap();
+    symlink("..1", path("..data")).unwrap();
+    let files = [
+        ("tls.crt", &own.certificate),
+        ("tls.key", &own.key),
+        ("ca.crt", &ca.pem),
+    ];
+    for (name, text) in files {
+        fs::write(path("..1").join(name), text).unwrap();
+        symlink(format!("..data/{name}"), path(name)).unwrap();
+    }
+    let (certificate, key, authorities) = (path("tls.crt"), path("tls.key"), path("ca.crt"));
+    Identity::read(&certificate, &key).unwrap();
+    Authorities::read(&authorities).unwrap();
+    Authorities::read_all(&[authorities.clone(), authorities.clone()]).unwrap();
+    Authorities::of_machine(&authorities).unwrap();
+    let why = Authorities::read(&path("..data")).unwrap_err().to_string();
+    assert!(why.contains("is no file"), "{why}");
+    fs::remove_file(path("..1").join("tls.key")).unwrap();
+    let why = Identity::read(&certificate, &key).unwrap_err().to_string();
+    assert!(why.contains("tls.key: No such file"), "{why}");
 }

@@ -100,6 +100,43 @@ fn several_policies_add_up_and_deny_wins() {
 }
 
 #[test]
+fn blocks_of_one_namespace_in_one_policy_add_up_and_deny_wins() {
+    use VariableCapability::{Destroy, List, Read};
+    let both = rights(&[r#"
+namespace "team" {
+  policy = "read"
+  variables {
+    path "app/*" {
+      capabilities = ["read"]
+    }
+    path "app/secret" {
+      capabilities = ["deny"]
+    }
+  }
+}
+namespace "team" {
+  capabilities = ["submit-job"]
+  variables {
+    path "app/*" {
+      capabilities = ["destroy"]
+    }
+  }
+}
+"#]);
+    assert!(both.may("team", Capability::ReadJob) && both.may("team", Capability::SubmitJob));
+    let may = |path, capability| both.may_variable("team", path, capability);
+    assert!(may("app/db", Read) && may("app/db", Destroy));
+    for capability in [List, Read, Destroy] {
+        assert!(!may("app/secret", capability), "{capability:?}");
+    }
+    let [deny, write] =
+        ["deny", "write"].map(|it| format!("namespace \"a\" {{ policy = \"{it}\" }}\n"));
+    for text in [format!("{deny}{write}"), format!("{write}{deny}")] {
+        assert!(!rights(&[&text]).may("a", Capability::ListJobs), "{text}");
+    }
+}
+
+#[test]
 fn right_to_write_host_volumes_brings_the_others() {
     let rights = rights(&["namespace \"a\" { capabilities = [\"host-volume-write\"] }"]);
     for capability in [

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use futures::{SinkExt, StreamExt};
 use http_body_util::BodyExt;
 use hyper::Method;
+use hyper::body::Incoming;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::args::CpArgs;
@@ -150,22 +151,34 @@ async fn fetch(
     let path = format!("/v1/client/fs/cat/{}", alloc.id);
     let query = [("path", from)];
     let sent = cx.client.send(Method::GET, &path, &query, None).await?;
-    let mut body = sent.into_body();
     // Nothing that is copied beside it has this name.
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     let part = to.with_file_name(format!(".{name}.drover-{}", std::process::id()));
-    let mut file = File::create_new(&part).map_err(|error| here(&part, &error))?;
+    let file = File::create_new(&part).map_err(|error| here(&part, &error))?;
+    let mut written = write(sent.into_body(), file, from, &part).await;
+    if written.is_ok() && runs {
+        let mode = fs::Permissions::from_mode(0o755);
+        written = fs::set_permissions(&part, mode).map_err(|error| here(&part, &error));
+    }
+    if written.is_ok() {
+        written = fs::rename(&part, to).map_err(|error| here(to, &error));
+    }
+    if written.is_err() {
+        // What went wrong is the news.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+/// Writes what comes.
+async fn write(mut body: Incoming, mut file: File, from: &str, part: &Path) -> Result<(), Failure> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Failure::new(format!("{from}: {error}")))?;
         if let Ok(data) = frame.into_data() {
-            file.write_all(&data).map_err(|error| here(&part, &error))?;
+            file.write_all(&data).map_err(|error| here(part, &error))?;
         }
     }
-    if runs {
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&part, mode).map_err(|error| here(&part, &error))?;
-    }
-    fs::rename(&part, to).map_err(|error| here(to, &error))
+    Ok(())
 }
 
 async fn upload(

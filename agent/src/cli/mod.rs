@@ -103,6 +103,8 @@ mod node_tests;
 #[cfg(test)]
 mod option_tests;
 #[cfg(test)]
+mod scripted_tests;
+#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;

@@ -5,13 +5,14 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drover_io_real::connect::{Connect, Connecting, Connection};
+use drover_io_real::connect::{Connect, Connecting, Connection, Encrypted};
 use drover_io_real::http_client;
+use drover_tls::client::Secure;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::net::UnixStream;
 
 use super::exit_code::Failure;
-use super::secure::{Encrypted, Secure, TlsOptions};
+use super::secure::TlsOptions;
 
 /// What an address of a socket begins with.
 const SOCKET: &str = "unix://";

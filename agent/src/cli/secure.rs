@@ -3,27 +3,11 @@
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use drover_io_real::connect::{Connect, Connecting, Connection};
-use drover_tls::client::{self, Believes, server_name};
+use drover_tls::client::{Believes, Secure};
 use drover_tls::{Authorities, Identity, Protocol};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 
 use super::exit_code::Failure;
-
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// Where systems keep the authorities that they trust.
-const MACHINE: &[&str] = &[
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// What options and environment say.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +23,6 @@ pub(super) struct TlsOptions {
     pub(super) server_name: Option<String>,
     /// Whether any certificate will do.
     pub(super) skip_verify: bool,
-}
-
-/// How an agent is spoken to over TLS.
-#[derive(Clone, Debug)]
-pub(super) struct Secure {
-    name: ServerName<'static>,
-    config: Arc<ClientConfig>,
 }
 
 impl TlsOptions {
@@ -68,13 +45,9 @@ impl TlsOptions {
                 return Err(Failure::new(words));
             }
         };
-        let config = client::config(believes, identity.as_ref(), &Protocol::default());
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let name = self.server_name.as_deref().unwrap_or(bare);
-        Ok(Secure {
-            name: server_name(name).map_err(failure)?,
-            config: config.map_err(failure)?,
-        })
+        let name = self.server_name.as_deref().unwrap_or(host);
+        let secure = Secure::new(name, believes, identity.as_ref(), &Protocol::default());
+        secure.map_err(failure)
     }
 
     fn authorities(&self) -> Result<Authorities, Failure> {
@@ -84,13 +57,7 @@ impl TlsOptions {
         if let Some(folder) = &self.ca_path {
             return of_folder(folder);
         }
-        let mut machine = MACHINE.iter().map(Path::new);
-        match machine.find(|path| path.is_file()) {
-            Some(file) => Authorities::of_machine(file).map_err(failure),
-            None => Err(Failure::new(
-                "this machine trusts no authority: name one with -ca-cert",
-            )),
-        }
+        Authorities::trusted().map_err(failure)
     }
 }
 
@@ -110,22 +77,4 @@ fn of_folder(folder: &Path) -> Result<Authorities, Failure> {
     }
     files.sort();
     Authorities::read_all(&files).map_err(failure)
-}
-
-/// A network whose connections are encrypted.
-#[derive(Debug)]
-pub(super) struct Encrypted {
-    pub(super) network: Arc<dyn Connect>,
-    pub(super) secure: Secure,
-}
-
-impl Connect for Encrypted {
-    fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
-        Box::pin(async move {
-            let plain = self.network.connect(authority).await?;
-            let Secure { name, config } = self.secure.clone();
-            let stream = client::connect(plain, name, config, HANDSHAKE).await?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
-        })
-    }
 }

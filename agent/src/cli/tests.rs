@@ -5,12 +5,20 @@ use std::io::Write;
 use clap::Parser;
 
 use super::args::{Cli, Command};
+use super::context::Context;
 use super::{dashes, dispatch};
-use crate::testing::{Rig, job};
+use crate::testing::{Captured, Rig, job};
 
 /// What a command exits with, says, and complains of.
 pub(super) async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
-    let (mut cx, out, err) = rig.context();
+    run_with(rig.context(), args).await
+}
+
+/// The same, by what it has at hand.
+pub(super) async fn run_with(
+    (mut cx, out, err): (Context, Captured, Captured),
+    args: &[&str],
+) -> (u8, String, String) {
     let args = ["drover"].iter().chain(args).map(|arg| (*arg).into());
     let args = dashes::rewrite(&<Cli as clap::CommandFactory>::command(), args);
     let Command::Client(command) = Cli::try_parse_from(args).unwrap().command else {
@@ -134,6 +142,37 @@ async fn status_finds_jobs_and_allocations() {
     let (code, _, err) = run(&rig, &["alloc", "status", "ffffffff"]).await;
     let words = "No allocation(s) with prefix or id \"ffffffff\" found\n";
     assert_eq!((code, err.as_str()), (1, words));
+}
+
+/// Agents compare whole bytes of ids, so a third digit is left to the command.
+#[tokio::test]
+async fn prefix_with_odd_number_of_digits_is_compared_whole() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    for (kind, list, words) in [
+        (
+            "alloc",
+            &["alloc", "status"][..],
+            "allocation(s) with prefix or id",
+        ),
+        ("eval", &["eval", "list"], "evaluation(s) with prefix or id"),
+        (
+            "deployment",
+            &["deployment", "list"],
+            "deployment(s) with prefix or id",
+        ),
+        ("node", &["node", "status"], "node(s) with prefix"),
+    ] {
+        let template = ["-t", "{{ range . }}{{ .ID }}{{ end }}"];
+        let (_, id, _) = run(&rig, &[list, &template].concat()).await;
+        let (code, out, err) = run(&rig, &[kind, "status", &id[..3]]).await;
+        assert!(code == 0 && out.contains(&id[..8]), "{kind}: {out}{err}");
+        let other = if &id[2..3] == "0" { '1' } else { '0' };
+        let prefix = format!("{}{other}", &id[..2]);
+        let (code, _, err) = run(&rig, &[kind, "status", &prefix]).await;
+        let words = format!("No {words} \"{prefix}\" found\n");
+        assert_eq!((code, err), (1, words), "{kind}");
+    }
 }
 
 #[tokio::test]

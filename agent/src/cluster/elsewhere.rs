@@ -164,6 +164,20 @@ mod tests {
         assert!(failed.is_err_and(|it| it.recoverable));
     }
 
+    /// Its programs write to the disk until they have ended.
+    #[test]
+    fn alloc_elsewhere_that_is_to_stop_is_awaited_until_it_has() {
+        for (desired, status, expected) in [
+            ("stop", "running", Remote::Runs { index: 7 }),
+            ("stop", "complete", Remote::Ended),
+            ("evict", "running", Remote::Runs { index: 7 }),
+        ] {
+            let mut reply = known(status).unwrap();
+            reply.alloc.as_mut().unwrap().desired_status = desired.to_owned();
+            assert_eq!(asked_of(Ok(reply), 0), Ok(expected), "{desired}, {status}");
+        }
+    }
+
     #[test]
     fn server_that_is_behind_says_nothing_of_alloc_elsewhere() {
         for reply in [known("complete"), Ok(OneAllocation::default())] {

@@ -1,12 +1,21 @@
-//! What servers say of tokens, those before `ACL.WhoAmI` among them: model servers on connections in memory.
+//! What servers say of tokens, those before `ACL.WhoAmI` among them, and by whose they sign those
+//! of tasks: model servers on connections in memory.
 
 use std::sync::Arc;
 
+use drover_core::cluster::{Call, Credentials};
+use drover_core::effect::ServerEffect;
+use drover_core::ids::{AllocId, TaskKey};
 use drover_core::model::acl::TokenType;
 use drover_core::model::secret::Secret;
+use drover_core::op::Op;
+use drover_io_real::cluster::{CallServers, ServeTasks};
 use drover_io_real::connect::{Connect, Connecting, Connection};
+use drover_io_real::driver::Inbox;
 use drover_rpc::msgpack::Value;
-use drover_rpc::types::identity::{AclToken, ResolvedToken};
+use drover_rpc::types::identity::{
+    AclToken, ResolvedToken, SignedIdentities, SignedWorkloadIdentity,
+};
 use tokio::sync::mpsc;
 
 use super::network_tests::cluster_by;
@@ -88,4 +97,51 @@ async fn older_servers_without_access_control_know_no_token() {
         "{:?}",
         unknown.err()
     );
+}
+
+/// Signs each identity with whatever token the node showed.
+fn signs(method: &str, body: &Value) -> Does {
+    let Value::Map(fields) = body else {
+        panic!("{body:?}")
+    };
+    match (method, fields.get("AuthToken")) {
+        ("Alloc.SignIdentities", Some(Value::Text(token))) => Does::reply(&SignedIdentities {
+            signed_identities: vec![SignedWorkloadIdentity {
+                identity_name: "vault".to_owned(),
+                jwt: token.as_str().into(),
+                ..SignedWorkloadIdentity::default()
+            }],
+            ..SignedIdentities::default()
+        }),
+        _ => Does::empty(),
+    }
+}
+
+/// Servers refuse an identity that is over, so the one that they renewed takes its place.
+#[tokio::test]
+async fn identities_of_tasks_are_asked_for_by_the_latest_identity_of_the_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let (to, _inputs) = mpsc::unbounded_channel();
+    let cluster = cluster_by(Arc::new(Model(signs)), dir.path(), 0, 1, to.clone());
+    let task = TaskKey {
+        alloc: AllocId(7),
+        task: "t".into(),
+    };
+    let names = ["vault".to_owned()];
+    assert!(cluster.sign(&task, &names).await.is_err(), "not known yet");
+    for (op, identity) in ["first", "renewed", "renewed again"]
+        .into_iter()
+        .enumerate()
+    {
+        let heartbeat = ServerEffect::Call {
+            op: Op(op as u64),
+            credentials: Credentials::Identity(identity.into()),
+            call: Call::Heartbeat {
+                renew_identity: false,
+            },
+        };
+        cluster.carry_out(heartbeat, &Inbox::new(to.clone()));
+        let signed = cluster.sign(&task, &names).await.unwrap();
+        assert_eq!(signed["vault"].expose(), identity);
+    }
 }

@@ -137,6 +137,23 @@ mod tests {
     }
 
     #[test]
+    fn shortest_time_of_tokens_policies_and_roles_counts() {
+        for (settings, seconds) in [
+            ("token_ttl = \"10m\"", 30),
+            ("policy_ttl = \"10m\"\n role_ttl = \"5m\"", 30),
+            ("role_ttl = \"7s\"", 7),
+            (
+                "token_ttl = \"10m\"\n policy_ttl = \"5m\"\n role_ttl = \"1h\"",
+                300,
+            ),
+        ] {
+            let config = parse(&format!("acl {{\n {settings}\n}}")).unwrap();
+            let lasts = config.acl.servers_tokens_last;
+            assert_eq!(lasts, Duration::from_secs(seconds), "{settings}");
+        }
+    }
+
+    #[test]
     fn mistake_in_the_block_is_refused_by_name() {
         for (settings, words) in [
             ("enabledd = true", "did you mean enabled?"),

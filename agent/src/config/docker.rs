@@ -341,6 +341,30 @@ mod tests {
         );
     }
 
+    /// An engine refuses a container whose log driver does not know an option.
+    #[test]
+    fn options_of_usual_log_driver_are_not_given_to_another() {
+        let usual = DockerConfig::default().settings.logging;
+        assert!(!usual.1.is_empty());
+        let of = |driver: &str, options: &[(&str, &str)]| {
+            let options = options
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            (driver.to_owned(), options.collect())
+        };
+        for (inner, expected) in [
+            ("type = \"journald\"", of("journald", &[])),
+            ("type = \"json-file\"", usual.clone()),
+            (
+                "config {\n max-size = \"5m\"\n }",
+                of(&usual.0, &[("max-size", "5m")]),
+            ),
+        ] {
+            let config = docker(&format!("logging {{\n {inner}\n}}")).unwrap();
+            assert_eq!(config.settings.logging, expected, "{inner}");
+        }
+    }
+
     #[test]
     fn host_access_policy_of_containers_is_read() {
         let config = docker(

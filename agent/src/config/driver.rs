@@ -167,6 +167,26 @@ mod tests {
     }
 
     #[test]
+    fn users_that_raw_exec_denies_are_denied_whatever_exec_is_set_to() {
+        let raw = "plugin \"raw_exec\" {\n config {\n denied_host_uids = \"5\"\n}\n}";
+        for (more, of_exec) in [
+            (
+                "plugin \"exec\" {\n config {\n denied_host_uids = \"6\"\n}\n}",
+                vec![(6, 6)],
+            ),
+            (
+                "plugin \"exec\" {\n config {\n seccomp = false\n}\n}",
+                vec![],
+            ),
+            ("client {\n chroot_env = { \"/usr\" = \"/usr\" }\n}", vec![]),
+        ] {
+            let settings = parse(&format!("{raw}\n{more}")).unwrap().exec.settings;
+            assert_eq!(settings.denied_raw.users, [(5, 5)], "{more}");
+            assert_eq!(settings.denied.users, of_exec, "{more}");
+        }
+    }
+
+    #[test]
     fn invalid_setting_error_names_valid_form() {
         for (inner, expected) in [
             ("config { enabeld = true }", "did you mean enabled?"),

@@ -145,3 +145,32 @@ async fn file_is_streamed_from_either_end_and_followed() {
     let expected = r#"{"Data":"bW9yZQo=","File":"alloc/logs/t.stderr.0","Offset":13}"#;
     assert_eq!(more, expected);
 }
+
+/// What is written to a file after it was emptied is no continuation of what was read before.
+#[tokio::test]
+async fn emptied_file_that_is_followed_is_reported_as_truncated() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    let id = allocs(&rig, "web").await[0].id.clone();
+    let path = format!("/v1/client/fs/stream/{id}");
+    let query = [("path", "alloc/logs/t.stderr.0")];
+    let sent = rig.client.send(Method::GET, &path, &query, None).await;
+    let mut body = sent.unwrap().into_body();
+    let mut next = async || {
+        let frame = body.frame().await.unwrap().unwrap();
+        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+    };
+    let whole = r#"{"Data":"dHJvdWJsZQo=","File":"alloc/logs/t.stderr.0","Offset":8}"#;
+    assert_eq!(next().await, whole);
+    let file = rig.logs(&id).join("t.stderr.0");
+    std::fs::write(&file, "").unwrap();
+    let (mut frame, mut heartbeats) = (next().await, 0);
+    while frame == "{}" {
+        heartbeats += 1;
+        if heartbeats == 2 {
+            append(&file, "x\n");
+        }
+        frame = next().await;
+    }
+    assert!(frame.contains(r#""FileEvent":"file truncated""#), "{frame}");
+}

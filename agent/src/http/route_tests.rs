@@ -163,6 +163,35 @@ async fn preserve_counts_keeps_running_counts() {
 }
 
 #[tokio::test]
+async fn preserved_groups_keep_what_they_have_behind_a_new_group() {
+    let rig = Rig::start().await;
+    let with = |groups: &[(&str, u64, u64)]| {
+        let mut web = job("web", "service", None);
+        let group = web["TaskGroups"][0].clone();
+        let groups = groups.iter().map(|(name, count, memory)| {
+            let mut group = group.clone();
+            group["Name"] = json!(name);
+            group["Count"] = json!(count);
+            group["Tasks"][0]["Resources"]["MemoryMB"] = json!(memory);
+            group
+        });
+        web["TaskGroups"] = groups.collect();
+        web
+    };
+    register(&rig, with(&[("old", 3, 20)])).await;
+    let wanted = with(&[("new", 2, 40), ("old", 1, 30)]);
+    let body = json!({ "Job": wanted, "PreserveCounts": true, "PreserveResources": true });
+    submit(&rig, &body).await;
+    let now: Value = rig.client.get("/v1/job/web", &[]).await.unwrap();
+    for (at, name, count, memory) in [(0, "new", 2, 40), (1, "old", 3, 20)] {
+        let group = &now["TaskGroups"][at];
+        assert_eq!(group["Name"], name);
+        assert_eq!(group["Count"], count, "{name}");
+        assert_eq!(group["Tasks"][0]["Resources"]["MemoryMB"], memory, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn priority_of_an_evaluation_is_refused_by_name() {
     let rig = Rig::start().await;
     let with = |priority: i64| {

@@ -1,10 +1,15 @@
 //! The API against a real core.
 
 use bytes::Bytes;
+use drover_core::agent::requests::PutVariable;
+use drover_core::model::variable::{Items, VariableKey};
 use hyper::Method;
 use serde_json::{Value, json};
 
+use super::access::Principal;
+use super::blocking::{Indexed, blocking_query};
 use super::dto::{Alloc, AllocStub, EvaluationDto, JobStub, Registered, Stopped, Validated};
+use super::params::Params;
 use crate::cli::client::whole;
 use crate::testing::{Rig, job};
 
@@ -280,6 +285,39 @@ async fn blocking_query_wakes_when_something_changes() {
     assert_eq!(same.value, after.value);
 }
 
+#[tokio::test(start_paused = true)]
+async fn blocking_query_ends_after_its_wait_while_other_things_change() {
+    let rig = Rig::start().await;
+    let given = [("index", "7"), ("wait", "10s")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut params = Params::parse(given.to_vec()).unwrap();
+    params.principal = Principal::unlimited();
+    let unchanged = blocking_query(&rig.api, &params, |_| Indexed {
+        index: 7,
+        value: (),
+    });
+    let of_others = async {
+        for nth in 0..100 {
+            let key = VariableKey {
+                namespace: "default".into(),
+                path: "app/db".into(),
+            };
+            let items = [("nth".to_owned(), nth.to_string())].into();
+            let change = PutVariable {
+                key,
+                items: Items::new(items).unwrap(),
+                expect: None,
+            };
+            rig.api.agent_handle.request(change).await.unwrap();
+            tokio::time::sleep(params.wait / 4).await;
+        }
+    };
+    tokio::select! {
+        seen = unchanged => assert_eq!(seen.unwrap().index, 7),
+        () = of_others => panic!("it waits for 25 times as long"),
+    }
+}
+
 #[tokio::test]
 async fn tasks_are_restarted_and_signalled() {
     let rig = Rig::start().await;
@@ -379,4 +417,30 @@ async fn plain_list_shows_what_pretty_list_does() {
     }
     let nothing = list("/v1/allocations?prefix=00000000").await;
     assert_eq!(nothing, json!([]));
+}
+
+/// The core hands out records in pieces, and what is wanted stands anywhere in them.
+#[tokio::test]
+async fn list_of_allocations_is_whole_whatever_others_there_are() {
+    const EACH: usize = 300;
+    let rig = Rig::start().await;
+    let space = json!({ "Name": "team" }).to_string();
+    assert_eq!(
+        failure(&rig, Method::PUT, "/v1/namespace", &space).await.0,
+        200
+    );
+    let mut lists = Vec::new();
+    for namespace in ["default", "team"] {
+        let mut many = job("calc", "batch", Some(0));
+        many["Namespace"] = json!(namespace);
+        many["TaskGroups"][0]["Count"] = json!(EACH);
+        let eval = register(&rig, many).await.eval_id;
+        lists.push(format!("/v1/allocations?namespace={namespace}"));
+        lists.push(format!("/v1/evaluation/{eval}/allocations"));
+    }
+    for path in lists {
+        let (_, text) = failure(&rig, Method::GET, &path, "").await;
+        let listed: Vec<AllocStub> = serde_json::from_str(&text).unwrap();
+        assert_eq!(listed.len(), EACH, "{path}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Messages between nodes, over a simulated network that delays, parts and loses hosts: the
-//! code that asks, fetches and takes in is the agent's own.
+//! Messages between nodes and to others, over a simulated network that delays, parts and loses
+//! hosts: the code that asks, fetches and takes in is the agent's own.
 //!
 //! A scenario puts a node that gives a disk away on a host, has trouble come at stated moments, and
 //! asks from another host. One seed gives one run.
@@ -9,6 +9,7 @@
 mod cluster;
 mod giver;
 mod hosts;
+mod posts;
 mod rogue;
 mod rogues;
 mod taker;

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// TCP over the simulated network.
 #[derive(Clone, Copy, Debug)]
-struct Simulated;
+pub(crate) struct Simulated;
 
 impl Connect for Simulated {
     fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {

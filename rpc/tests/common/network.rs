@@ -135,6 +135,13 @@ pub(crate) fn client_of<H: Handler>(node: Arc<H>, seed: u64) -> Arc<Client<Simul
     Arc::new(Client::new(Simulated, node, servers, limits))
 }
 
+/// A client that knows the first server alone.
+pub(crate) fn client_of_first<H: Handler>(node: Arc<H>) -> Arc<Client<Simulated, H>> {
+    let first = vec![format!("{}:4647", NAMES[0])];
+    let servers = Servers::new(first, Backoff::default(), 11);
+    Arc::new(Client::new(Simulated, node, servers, Limits::default()))
+}
+
 /// The number of the server that the client is connected to.
 pub(crate) fn at<H: Handler>(client: &Client<Simulated, H>) -> usize {
     let server = client.server().expect("a connection");

@@ -34,16 +34,27 @@ pub(crate) struct Signed {
 
 impl Authority {
     pub(crate) fn new() -> Authority {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "Cluster CA");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let (params, key) = Authority::params("Cluster CA");
         let pem = params.self_signed(&key).expect("a certificate").pem();
         let issuer = Issuer::new(params, key);
         Authority { issuer, pem }
+    }
+
+    /// An authority whose certificate this one has signed.
+    pub(crate) fn intermediate(&self) -> Authority {
+        let (params, key) = Authority::params("Intermediate CA");
+        let pem = params.signed_by(&key, &self.issuer).expect("signed").pem();
+        let issuer = Issuer::new(params, key);
+        Authority { issuer, pem }
+    }
+
+    fn params(name: &str) -> (CertificateParams, KeyPair) {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        (params, key)
     }
 
     /// A certificate for these names, for both sides of a connection.

@@ -17,6 +17,8 @@ mod answers;
 mod exec;
 mod stats;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use axum::http::StatusCode;
 use drover_core::ids::AllocId;

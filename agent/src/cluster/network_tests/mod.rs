@@ -58,13 +58,6 @@ pub(super) fn cluster_by(
     seed: u64,
     to: mpsc::UnboundedSender<Input>,
 ) -> Cluster {
-    let identity = NodeIdentity {
-        id: NodeId(index as u128 + 1),
-        secret: forms::secret_of(index).into(),
-        region: "global".to_owned(),
-        tls: false,
-        introduction: Introduction::default(),
-    };
     let (agent_handle, _) = AgentHandle::new(Arc::new(std::fs::File::open(dir).unwrap().into()));
     let inbound = Inbound {
         agent_handle,
@@ -73,6 +66,23 @@ pub(super) fn cluster_by(
         log: AgentLog::default(),
         data_dir: dir.display().to_string(),
         inbox: Inbox::new(to),
+    };
+    cluster_answering(connect, inbound, index, seed)
+}
+
+/// The same, in which this answers what servers ask.
+pub(super) fn cluster_answering(
+    connect: Arc<dyn Connect>,
+    inbound: Inbound,
+    index: usize,
+    seed: u64,
+) -> Cluster {
+    let identity = NodeIdentity {
+        id: NodeId(index as u128 + 1),
+        secret: forms::secret_of(index).into(),
+        region: "global".to_owned(),
+        tls: false,
+        introduction: Introduction::default(),
     };
     let servers = NAMES.map(str::to_owned).to_vec();
     Cluster::seeded(identity, servers, connect, inbound, None, seed).unwrap()

@@ -188,6 +188,22 @@ fn slow_reader_is_cut_with_the_index_to_go_on_from() {
     assert!(matches!(latest.next(), Next::Later));
 }
 
+/// The bound of changes is one of those that are kept, not of all that ever were.
+#[test]
+fn last_hundred_steps_are_kept_after_ten_thousand_changes() {
+    let events = Events::default();
+    for index in 1..=10_200 {
+        events.add(step(index));
+    }
+    let mut oldest = events.read(0);
+    assert!(matches!(oldest.next(), Next::Step(step) if step.index() == 10_101));
+    for index in 10_201..=10_250 {
+        events.add(step(index));
+    }
+    let mut again = events.read(10_160);
+    assert!(matches!(again.next(), Next::Step(step) if step.index() == 10_160));
+}
+
 #[tokio::test(start_paused = true)]
 async fn idle_stream_sends_heartbeats_and_lost_reader_gets_an_error() {
     let events = Events::default();
@@ -201,6 +217,25 @@ async fn idle_stream_sends_heartbeats_and_lost_reader_gets_an_error() {
     assert!(reader.is_none());
     let text = std::str::from_utf8(&text).unwrap();
     assert!(text.contains("subscribe again with index=101"), "{text}");
+}
+
+/// Proxies cut a connection over which nothing comes, whatever others are sent.
+#[tokio::test(start_paused = true)]
+async fn reader_of_a_rare_topic_gets_heartbeats_between_events_of_others() {
+    let events = Events::default();
+    let mut params = Params::parse(vec![("topic".to_owned(), "Job:rare".to_owned())]).unwrap();
+    params.principal = Principal::unlimited();
+    let topics = Topics::of(&params).unwrap();
+    let of_others = async {
+        for index in 1..=30 {
+            events.add(step(index));
+            tokio::time::sleep(HEARTBEAT / 3).await;
+        }
+    };
+    tokio::select! {
+        lines = next_lines(events.read(0), &topics) => assert_eq!(&*lines.unwrap().0, ALIVE),
+        () = of_others => panic!("ten heartbeats are late"),
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
+use super::connections::{Close, Connections};
 use super::{Limits, Share};
 use crate::http::tests::{allocs, register};
 use crate::testing::{Rig, job};
@@ -259,6 +260,32 @@ async fn streams_at_limit_leave_capacity() {
     drop(follower);
     let again = async { while Conn::new(&rig).await.asks(&log).await.status != 200 {} };
     timeout(TIMEOUT, again).await.unwrap();
+}
+
+/// Whoever has too many ends their own.
+#[tokio::test(start_paused = true)]
+async fn client_at_its_limit_leaves_stalled_streams_of_others_open() {
+    let limits = Limits {
+        streams: Share::of(4, 1),
+        ..limits()
+    };
+    let unread = limits.unread;
+    let connections = Connections::new(limits);
+    let [slow, greedy] = ["127.0.0.2", "127.0.0.3"].map(|it| it.parse().unwrap());
+    let mut stalled = connections.admit(slow).unwrap();
+    stalled.caller.stream().unwrap();
+    stalled.caller.is_unread(true);
+    let mut own = connections.admit(greedy).unwrap();
+    own.caller.stream().unwrap();
+    tokio::time::advance(unread).await;
+    let more = connections.admit(greedy).unwrap();
+    let busy = more.caller.stream().unwrap_err().to_string();
+    assert!(busy.contains("127.0.0.3 not more than 1 streams"), "{busy}");
+    own.caller.is_unread(true);
+    tokio::time::advance(unread).await;
+    more.caller.stream().unwrap();
+    assert_eq!(own.closed.try_recv(), Ok(Close::Now));
+    assert!(stalled.closed.try_recv().is_err(), "it is open");
 }
 
 #[tokio::test]

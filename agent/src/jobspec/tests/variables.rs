@@ -76,14 +76,35 @@ fn variable_value_has_declared_type() {
 #[test]
 fn untyped_variable_takes_type_of_default() {
     let options = Options {
-        vars: pairs(&[("n", "5"), ("l", "[3]")]),
+        vars: pairs(&[("n", "5"), ("l", "[3]"), ("off", "false")]),
+        env: pairs(&[("NOMAD_VAR_on", "true")]),
         ..Options::default()
     };
-    let declared = "variables {\n  n = 1\n  l = [1]\n  s = \"x\"\n}";
+    let declared = "variables {\n  n = 1\n  l = [1]\n  s = \"x\"\n  off = true\n  on = false\n}";
     assert_eq!(
-        meta(declared, "[var.n, var.l, var.s]", &options),
-        json!([5, [3], "x"])
+        meta(declared, "[var.n, var.l, var.s, var.off, var.on]", &options),
+        json!([5, [3], "x", false, true])
     );
+}
+
+#[test]
+fn null_for_optional_entry_takes_its_default() {
+    let declared = "variable \"a\" {\n  type = object({n = optional(number, 7), s = \
+                    optional(string), r = string})\n}";
+    for (text, expected) in [
+        ("{r = null}", json!({"n": 7, "s": null, "r": null})),
+        (
+            "{n = null, s = null, r = \"x\"}",
+            json!({"n": 7, "s": null, "r": "x"}),
+        ),
+        ("{n = 1, s = 2, r = 3}", json!({"n": 1, "s": "2", "r": "3"})),
+    ] {
+        let options = Options {
+            vars: pairs(&[("a", text)]),
+            ..Options::default()
+        };
+        assert_eq!(meta(declared, "var.a", &options), expected, "{text}");
+    }
 }
 
 #[test]
@@ -93,6 +114,21 @@ fn locals_may_depend_on_each_other() {
         meta(declared, "local.d", &Options::default()),
         json!(["X!", "X"])
     );
+}
+
+/// Locals are evaluated by their names where nothing says otherwise, so each stands before those
+/// that it needs.
+#[test]
+fn local_in_index_of_another_is_evaluated_before_it() {
+    for (expr, zones) in [
+        ("local.zones[local.zone]", "{ k = 3 }"),
+        ("local.zones.z[local.zone]", "{ z = { k = 3 } }"),
+        ("local[\"zones\"][lower(local.zone)]", "{ k = 3 }"),
+    ] {
+        let declared = format!("locals {{\n  a = {expr}\n  zone = \"k\"\n  zones = {zones}\n}}");
+        let value = meta(&declared, "local.a", &Options::default());
+        assert_eq!(value, json!(3), "{expr}");
+    }
 }
 
 #[test]
@@ -168,6 +204,9 @@ fn cycle_of_locals_is_named() {
     let circle = bad("locals {\n  a = local.b\n  b = [local.c]\n  c = local.a\n}\njob \"j\" {}\n");
     let expected =
         "test.nomad:2:3: these locals need each other: local.a → local.b → local.c → local.a";
+    assert!(circle.starts_with(expected), "{circle}");
+    let circle = bad("locals {\n  a = local.b[local.a]\n  b = {}\n}\njob \"j\" {}\n");
+    let expected = "test.nomad:2:3: these locals need each other: local.a → local.a";
     assert!(circle.starts_with(expected), "{circle}");
 }
 

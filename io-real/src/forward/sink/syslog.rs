@@ -1,12 +1,15 @@
 //! RFC 5424, over a datagram socket of this machine, UDP, or TCP with a length before each line (RFC 6587).
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io;
+use std::sync::Arc;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpStream, UdpSocket, UnixDatagram};
+use futures::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UdpSocket, UnixDatagram};
 
 use super::{Common, Entry, Refused, in_time, labels, runs};
+use crate::connect::{Connect, Connection, TcpToReader};
 use crate::forward::settings::Address;
 
 /// The severities of standard output and standard error: informational, error.
@@ -20,21 +23,37 @@ const ELEMENT: &str = "drover@32473";
 pub(in crate::forward) struct Syslog {
     address: Address,
     facility: u8,
+    /// What connections are made over.
+    network: Arc<dyn Connect>,
     socket: Option<Socket>,
 }
 
-#[derive(Debug)]
 enum Socket {
     Unix(UnixDatagram),
     Udp(UdpSocket),
-    Tcp(TcpStream),
+    Tcp(Box<dyn Connection>),
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Socket::Unix(_) => "Unix",
+            Socket::Udp(_) => "Udp",
+            Socket::Tcp(_) => "Tcp",
+        })
+    }
 }
 
 impl Syslog {
     pub(super) fn new(address: Address, facility: u8) -> Syslog {
+        Syslog::over(Arc::new(TcpToReader), address, facility)
+    }
+
+    fn over(network: Arc<dyn Connect>, address: Address, facility: u8) -> Syslog {
         Syslog {
             address,
             facility,
+            network,
             socket: None,
         }
     }
@@ -55,11 +74,13 @@ impl Syslog {
         lines: &[Entry],
         taken: &mut usize,
     ) -> Result<(), String> {
-        if matches!(&self.socket, Some(Socket::Tcp(stream)) if is_closed(stream)) {
+        if let Some(Socket::Tcp(stream)) = &mut self.socket
+            && is_closed(stream)
+        {
             self.socket = None;
         }
         if self.socket.is_none() {
-            self.socket = Some(in_time(connect(&self.address)).await?);
+            self.socket = Some(in_time(connect(&*self.network, &self.address)).await?);
         }
         let Some(socket) = &mut self.socket else {
             return Ok(());
@@ -96,7 +117,7 @@ impl Syslog {
     }
 }
 
-async fn connect(address: &Address) -> io::Result<Socket> {
+async fn connect(network: &dyn Connect, address: &Address) -> io::Result<Socket> {
     Ok(match address {
         Address::Unix(path) => {
             let socket = UnixDatagram::unbound()?;
@@ -114,18 +135,18 @@ async fn connect(address: &Address) -> io::Result<Socket> {
             socket.connect(to).await?;
             Socket::Udp(socket)
         }
-        Address::Tcp(address) => Socket::Tcp(TcpStream::connect(address).await?),
+        Address::Tcp(address) => Socket::Tcp(network.connect(address).await?),
     })
 }
 
 /// Whether the other side closed the connection. It has nothing to say, so whatever it says is dropped.
-fn is_closed(stream: &TcpStream) -> bool {
+fn is_closed(stream: &mut dyn Connection) -> bool {
     let mut words = [0; 512];
     loop {
-        match stream.try_read(&mut words) {
-            Ok(0) => return true,
-            Ok(_) => {}
-            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+        match stream.read(&mut words).now_or_never() {
+            Some(Ok(0) | Err(_)) => return true,
+            Some(Ok(_)) => {}
+            None => return false,
         }
     }
 }
@@ -216,9 +237,17 @@ fn push_visible(text: &mut String, line: &str) {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test may panic")]
 mod tests {
+    use std::slice;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use tokio::time::sleep;
+
     use super::super::examples::{common, entry};
     use super::*;
+    use crate::connect::Connecting;
 
     #[test]
     fn line_is_a_message_of_rfc_5424() {
@@ -230,6 +259,74 @@ mod tests {
              namespace=\"default\" node=\"node-7\" stream=\"stderr\" task=\"main\"] \
              a #033[31mred\tone]#000"
         );
+    }
+
+    /// TCP over a simulated network.
+    #[derive(Debug)]
+    struct Simulated;
+
+    impl Connect for Simulated {
+        fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
+            Box::pin(async move {
+                let stream = turmoil::net::TcpStream::connect(authority).await?;
+                Ok(Box::new(stream) as Box<dyn Connection>)
+            })
+        }
+    }
+
+    /// What comes, of all connections.
+    async fn collect(received: Arc<Mutex<String>>) -> turmoil::Result {
+        let listener = turmoil::net::TcpListener::bind(("0.0.0.0", 514)).await?;
+        loop {
+            let (mut stream, _) = listener.accept().await?;
+            let received = received.clone();
+            tokio::spawn(async move {
+                let mut bytes = [0; 1024];
+                while let Ok(count @ 1..) = stream.read(&mut bytes).await {
+                    let text = String::from_utf8_lossy(&bytes[..count]);
+                    received.lock().expect("a lock").push_str(&text);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn line_after_death_of_server_goes_over_another_connection() {
+        let received = Arc::new(Mutex::new(String::new()));
+        let mut sim = turmoil::Builder::new()
+            .simulation_duration(Duration::from_secs(600))
+            .build();
+        let of_server = received.clone();
+        sim.host("logs", move || collect(of_server.clone()));
+        sim.client("node", async {
+            let address = Address::Tcp("logs:514".to_owned());
+            let mut syslog = Syslog::over(Arc::new(Simulated), address, 16);
+            for number in 0..120 {
+                let line = entry(&format!("line {number}."), false, 0);
+                while syslog
+                    .send(&common(), slice::from_ref(&line))
+                    .await
+                    .is_err()
+                {
+                    sleep(Duration::from_secs(1)).await;
+                }
+                sleep(Duration::from_secs(1)).await;
+            }
+            Ok(())
+        });
+        let until = |sim: &mut turmoil::Sim<'_>, second| {
+            while sim.elapsed() < Duration::from_secs(second) {
+                sim.step().expect("a step");
+            }
+        };
+        until(&mut sim, 10);
+        sim.crash("logs");
+        until(&mut sim, 40);
+        sim.bounce("logs");
+        sim.run().expect("the node ends");
+        let received = received.lock().expect("a lock");
+        assert!(received.contains("line 0."), "{received}");
+        assert!(received.contains("line 119."), "{received}");
     }
 
     #[test]

@@ -1,15 +1,23 @@
 //! What lasts long, and what comes over the unix socket.
 
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
 use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::super::{Principal, bounded};
-use super::{alloc_of, ask, bootstrapped, get, is_denied, token, with_team};
+use super::{alloc_of, ask, bootstrapped, get, is_denied, run, token, with_team};
 use crate::http::{Limits, Listeners, LocalSocket};
 use crate::testing::Rig;
+
+/// The longest that anything in these tests may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn topics_of_events_need_what_their_objects_need() {
@@ -50,6 +58,43 @@ async fn stream_breaks_off_when_its_token_is_deleted() {
         get(&rig, &reader, "/v1/jobs").await,
         (403, "ACL token not found".to_owned())
     );
+}
+
+/// Pages cannot set headers of a websocket: only its first message shows whose it is.
+#[tokio::test]
+async fn exec_session_ends_when_the_token_of_its_greeting_is_deleted() {
+    let (rig, management) = bootstrapped().await;
+    let made = run(&rig, &management, "web", "default").await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let alloc = alloc_of(&rig, &management, "web", "default").await;
+    let rules = "namespace \"default\" {\n capabilities = [\"alloc-exec\", \"alloc-node-exec\"]\n}";
+    let (secret, accessor) = token(&rig, &management, "both", rules).await;
+    let path = format!("/v1/client/allocation/{alloc}/exec");
+    let query = [
+        ("task", "t"),
+        ("command", "[\"sh\"]"),
+        ("ws_handshake", "true"),
+    ];
+    let mut socket = rig.client.websocket(&path, &query, 1 << 20).await.unwrap();
+    let greeting = json!({ "version": 1, "auth_token": secret }).to_string();
+    socket.send(Message::text(greeting)).await.unwrap();
+    let first = socket.next().await.unwrap().unwrap();
+    assert!(first.is_ping(), "a session begins with one: {first:?}");
+    let path = format!("/v1/acl/token/{accessor}");
+    let deleted = ask(&rig, &management, "DELETE", &path, &json!({})).await;
+    assert_eq!(deleted.0, 200, "{}", deleted.1);
+    let until_closed = async {
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Ping(_))) => {}
+                Some(Ok(Message::Close(Some(frame)))) => return frame,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let closed = timeout(TIMEOUT, until_closed).await.unwrap();
+    let closed = (u16::from(closed.code), closed.reason.as_str());
+    assert_eq!(closed, (1008, "Permission denied"));
 }
 
 #[tokio::test]

@@ -233,6 +233,20 @@ async fn last_answer_of_servers_counts_while_none_answers() {
     }
 }
 
+/// What counts then is the last answer, also if that is no.
+#[tokio::test]
+async fn token_that_servers_forgot_stays_refused_while_none_answers() {
+    let servers = Script::new();
+    let rig = Rig::start_in_cluster(servers.clone(), Duration::ZERO).await;
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await.0, 200);
+    servers.tokens.lock().unwrap().remove(ANN);
+    let unknown = (403, "ACL token not found".to_owned());
+    assert_eq!(get(&rig, ANN, "/v1/nodes").await, unknown);
+    servers.fall_silent();
+    let (status, words) = get(&rig, ANN, "/v1/nodes").await;
+    assert_eq!(status, 503, "{words}");
+}
+
 /// Two policies of one name, of which each is for the tokens of its side.
 #[tokio::test]
 async fn policy_of_the_cluster_is_not_one_of_the_node() {

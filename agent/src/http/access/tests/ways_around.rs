@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ask, bootstrapped, is_denied, job, run, token};
+use super::{alloc_of, ask, bootstrapped, get, is_denied, job, run, token, with_team};
 
 const WRITES: &str = "namespace \"default\" {\n policy = \"write\"\n}";
 
@@ -84,4 +84,83 @@ async fn scaled_job_mounts_the_host_volumes_that_its_token_may() {
     let scaled = ask(&rig, &management, "PUT", "/v1/job/web/scale", &to(2)).await;
     // Its roll-out is what is in the way then.
     assert!(!is_denied(scaled.clone()), "{scaled:?}");
+}
+
+/// Access and answer are about the same namespace: the first, as with Nomad.
+#[tokio::test]
+async fn namespace_given_twice_is_the_first() {
+    let (rig, management, team) = with_team().await;
+    let twice = "namespace=default&namespace=team";
+    for (method, path) in [
+        ("GET", "/v1/job/other"),
+        ("GET", "/v1/job/other/allocations"),
+        ("GET", "/v1/jobs"),
+        ("DELETE", "/v1/job/other"),
+    ] {
+        let path = format!("{path}?{twice}");
+        let asked = ask(&rig, &team, method, &path, &json!({})).await;
+        assert!(is_denied(asked.clone()), "{method} {path}: {asked:?}");
+    }
+    let other = get(&rig, &management, &format!("/v1/job/other?{twice}")).await;
+    assert_eq!(other.0, 200, "{}", other.1);
+    let own = "/v1/job/own?namespace=team&namespace=default";
+    let own = get(&rig, &team, own).await;
+    assert_eq!(own.0, 200, "{}", own.1);
+}
+
+/// The record of an allocation outlives its directory, and is no less of its namespace.
+#[tokio::test]
+async fn collected_allocation_belongs_to_its_namespace() {
+    let (rig, management, team) = with_team().await;
+    for (namespace, of_team) in [("default", false), ("team", true)] {
+        let mut ended = job("ended", "batch", Some(0));
+        ended["Namespace"] = json!(namespace);
+        let body = json!({ "Job": ended });
+        let made = ask(&rig, &management, "PUT", "/v1/jobs", &body).await;
+        assert_eq!(made.0, 200, "{}", made.1);
+        let id = alloc_of(&rig, &management, "ended", namespace).await;
+        let collect = format!("/v1/client/allocation/{id}/gc");
+        let collected = ask(&rig, &management, "PUT", &collect, &json!({})).await;
+        assert_eq!(collected.0, 200, "{}", collected.1);
+        // Of why it is where it is nothing is left.
+        for (part, status) in [("", 200), ("/explain", 404)] {
+            let path = format!("/v1/allocation/{id}{part}");
+            let whole = get(&rig, &management, &path).await;
+            assert_eq!(whole.0, status, "{path}: {}", whole.1);
+            let seen = get(&rig, &team, &path).await;
+            match of_team {
+                true => assert_eq!(seen, whole, "{path}"),
+                false => assert!(is_denied(seen.clone()), "{path}: {seen:?}"),
+            }
+        }
+    }
+}
+
+/// Where the query names no namespace, the body may.
+#[tokio::test]
+async fn variable_is_written_by_the_rights_in_the_namespace_of_its_body() {
+    let (rig, management, team) = with_team().await;
+    let rules = WRITES.replace(
+        '}',
+        " variables {\n path \"*\" {\n capabilities = [\"write\"]\n }\n }\n}",
+    );
+    let (writer, _) = token(&rig, &management, "writer", &rules).await;
+    for (given, namespace, denied) in [
+        (&writer, "team", true),
+        (&writer, "default", false),
+        (&team, "default", true),
+        (&team, "team", false),
+    ] {
+        let body = json!({ "Namespace": namespace, "Items": { "by": given } });
+        let written = ask(&rig, given, "PUT", "/v1/var/app/db", &body).await;
+        assert_eq!(
+            is_denied(written.clone()),
+            denied,
+            "{namespace}: {written:?}"
+        );
+        assert!(denied || written.0 == 200, "{namespace}: {written:?}");
+        let path = format!("/v1/var/app/db?namespace={namespace}");
+        let (_, there) = get(&rig, &management, &path).await;
+        assert_eq!(there.contains(given.as_str()), !denied, "{there}");
+    }
 }
