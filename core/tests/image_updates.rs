@@ -1,31 +1,33 @@
 //! Jobs whose tasks follow the tags of their images: what the agent asks of registries, and when, and what it makes of
 //! the answers.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drover_core::agent::requests::{Deregister, Register, Request, RevertJob};
-use drover_core::agent::{Agent, Input};
-use drover_core::config::Config;
-use drover_core::effect::{
-    DriverEffect, Effect, HookEffect, NodeEffect, Reply, StoreEffect, request,
-};
-use drover_core::ids::{JobKey, LaunchId, RequestId, TaskKey};
-use drover_core::input::{DriverInput, HookInput, HookOutput, ImageDigests, NodeInput, StoreInput};
-use drover_core::model::alloc::ExitResult;
+use common::{Machine, destroyed, exited, node_with, now, started};
+use drover_core::agent::Input;
+use drover_core::agent::requests::{Deregister, RevertJob};
+use drover_core::effect::{DriverEffect, Effect, NodeEffect, request};
+use drover_core::ids::{JobKey, LaunchId};
+use drover_core::input::{DriverInput, Found, ImageDigests, NodeInput};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::image::ImageUpdate;
 use drover_core::model::job::Job;
-use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::policy::{RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::Task;
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
 use drover_core::store::image::Look;
-use drover_core::store::{Key, Record, Saved};
-use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::time::{Instant, Span};
 
 const MINUTE: Span = Span::secs(60);
 const HOUR: Span = Span::secs(3600);
@@ -42,13 +44,8 @@ fn minutes(number: i64) -> Span {
 const EACH_HOUR: &str = "0 * * * *";
 const IMAGE: &str = "reg.example:5000/web:1";
 
-/// An agent, a registry with one tag, and containers that run but for those of `broken` content, which end at once.
-struct World {
-    agent: Agent,
-    config: Config,
-    disk: BTreeMap<Key, Record>,
-    at: Instant,
-    requests: u64,
+/// A registry with one tag, and containers that run but for those of `broken` content, which end at once.
+struct Registry {
     tag: Result<&'static str, &'static str>,
     broken: &'static str,
     /// What each container that runs was started as.
@@ -58,11 +55,7 @@ struct World {
     asked: Vec<Instant>,
 }
 
-fn now(at: Instant) -> Now {
-    let since = Span(i64::try_from(at.0).unwrap());
-    let wall = Timestamp(1_700_000_000_000_000_000) + since;
-    Now { at, wall }
-}
+type World = common::World<Registry>;
 
 fn job() -> Job {
     let task = Task {
@@ -101,121 +94,32 @@ fn key() -> JobKey {
     JobKey::local("web")
 }
 
-impl World {
-    fn new() -> World {
-        let info = DriverInfo {
-            detected: true,
-            healthy: true,
-            ..DriverInfo::default()
-        };
-        let node = Node {
-            drivers: [("docker".into(), info)].into(),
-            datacenter: "dc1".to_owned(),
-            ..Node::default()
-        };
-        let config = Config::new(7, node, "/alloc");
-        let at = Instant(0);
-        World {
-            agent: Agent::restore(config.clone(), Saved::default(), now(at)),
-            config,
-            disk: BTreeMap::new(),
-            at,
-            requests: 0,
-            tag: Ok("sha256:a"),
-            broken: "none",
-            running: BTreeMap::new(),
-            starts: 0,
-            asked: Vec::new(),
-        }
-    }
+/// The job runs and is stable.
+fn running() -> World {
+    let registry = Registry {
+        tag: Ok("sha256:a"),
+        broken: "none",
+        running: BTreeMap::new(),
+        starts: 0,
+        asked: Vec::new(),
+    };
+    let mut world = World::with(node_with("docker"), registry);
+    world.register(job());
+    world.pass(MINUTE);
+    assert_eq!((world.starts, world.version()), (1, 0));
+    world
+}
 
-    /// The job runs and is stable.
-    fn running() -> World {
-        let mut world = World::new();
-        world.register(job());
-        world.pass(MINUTE);
-        assert_eq!((world.starts, world.version()), (1, 0));
-        world
-    }
-
-    fn register(&mut self, job: Job) -> Reply {
-        self.ask(Register {
-            job: Arc::new(job),
-            expect_index: None,
-            submission: None,
-        })
-    }
-
-    fn ask(&mut self, what: impl Into<Request>) -> Reply {
-        self.requests += 1;
-        let request = RequestId(self.requests);
-        let input = Input::Request(request, what.into());
-        self.agent.handle(now(self.at), input);
-        let replies = self.settle();
-        let mut own = replies.into_iter().filter(|(id, _)| *id == request);
-        own.next().unwrap().1
-    }
-
-    fn restart_after(&mut self, away: Span) {
-        self.at = self.at + away;
-        // Each life of an agent draws other ids.
-        self.config.seed += 1;
-        let saved = Saved::from_records(self.disk.clone());
-        self.agent = Agent::restore(self.config.clone(), saved, now(self.at));
-        self.settle();
-    }
-
-    fn pass(&mut self, span: Span) {
-        let until = self.at + span;
-        loop {
-            self.settle();
-            match self.agent.poll_timeout() {
-                Some((due, _)) if due <= until => self.at = self.at.max(due),
-                Some(_) | None => break,
-            }
-            self.agent.handle_timeout(now(self.at));
-        }
-        self.at = until;
-    }
-
-    /// Does what the agent asks for, until that is nothing. The replies.
-    fn settle(&mut self) -> Vec<(RequestId, Reply)> {
-        let mut replies = Vec::new();
-        while let Some(effect) = self.agent.poll_effect() {
-            if let Effect::Reply(id, reply) = effect {
-                replies.push((id, reply));
-                continue;
-            }
-            for input in self.answer(effect) {
-                self.agent.handle(now(self.at), input);
-            }
-        }
-        replies
-    }
-
-    fn answer(&mut self, effect: Effect) -> Vec<Input> {
+impl Machine for Registry {
+    fn answer(&mut self, at: Instant, effect: Effect) -> Vec<Input> {
         match effect {
-            Effect::Store(StoreEffect::Commit(id, batch)) => {
-                for (key, record) in batch.iter() {
-                    match record {
-                        Some(record) => drop(self.disk.insert(key.clone(), record.clone())),
-                        None => drop(self.disk.remove(key)),
-                    }
-                }
-                vec![Input::Store(StoreInput::Saved(id))]
+            Effect::Driver(_, task, effect) => {
+                let of_task = |input| Input::Driver(task.clone(), input);
+                self.driven(effect).into_iter().map(of_task).collect()
             }
-            Effect::Hook(HookEffect::Run {
-                op, alloc, task, ..
-            }) => vec![Input::Hook(HookInput {
-                op,
-                alloc,
-                task,
-                result: Ok(HookOutput::default()),
-            })],
-            Effect::Driver(_, task, effect) => self.driven(&task, effect),
             Effect::Node(NodeEffect::LookUpImage { op, query }) => {
                 assert_eq!((&*query.driver, query.image.as_str()), ("docker", IMAGE));
-                self.asked.push(self.at);
+                self.asked.push(at);
                 let used = self.used(&query.launches);
                 let tag = self.tag.map(str::to_owned).map_err(Failure::recoverable);
                 let result = tag.map(|tag| ImageDigests { tag, used });
@@ -224,9 +128,11 @@ impl World {
             _ => Vec::new(),
         }
     }
+}
 
-    fn driven(&mut self, task: &TaskKey, effect: DriverEffect) -> Vec<Input> {
-        let inputs = match effect {
+impl Registry {
+    fn driven(&mut self, effect: DriverEffect) -> Vec<DriverInput> {
+        match effect {
             DriverEffect::Start(start) => self.start(&start),
             DriverEffect::Stop(stop) => {
                 let ran = self.running.remove(&stop.launch);
@@ -241,21 +147,15 @@ impl World {
             DriverEffect::Recover(recover) => vec![DriverInput::Recovered {
                 op: recover.op,
                 launch: recover.launch,
-                found: drover_core::input::Found::Running,
+                found: Found::Running,
                 network: None,
             }],
             DriverEffect::Destroy(destroy) => {
                 self.running.remove(&destroy.launch);
-                vec![DriverInput::Destroyed {
-                    op: destroy.op,
-                    launch: destroy.launch,
-                    result: Ok(None),
-                }]
+                vec![destroyed(destroy.op, destroy.launch)]
             }
             _ => Vec::new(),
-        };
-        let of_task = |input| Input::Driver(task.clone(), input);
-        inputs.into_iter().map(of_task).collect()
+        }
     }
 
     fn start(&mut self, start: &request::Start) -> Vec<DriverInput> {
@@ -264,11 +164,7 @@ impl World {
         let tag = self.tag.unwrap_or_default();
         let digest = image.split_once('@').map_or(tag, |(_, digest)| digest);
         assert!(image.starts_with("reg.example:5000/web"), "{image}");
-        let mut inputs = vec![DriverInput::Started {
-            op: start.op,
-            launch: start.launch,
-            network: None,
-        }];
+        let mut inputs = vec![started(start.op, start.launch)];
         match digest == self.broken {
             true => inputs.push(exited(start.launch, 1)),
             false => drop(self.running.insert(start.launch, digest.to_owned())),
@@ -284,6 +180,13 @@ impl World {
 
     fn runs(&self) -> Vec<&str> {
         self.running.values().map(String::as_str).collect()
+    }
+}
+
+impl World {
+    fn restart_after(&mut self, away: Span) {
+        self.at = self.at + away;
+        self.restart();
     }
 
     fn version(&self) -> u64 {
@@ -306,16 +209,9 @@ impl World {
     }
 }
 
-fn exited(launch: LaunchId, code: i32) -> DriverInput {
-    DriverInput::Exited {
-        launch,
-        result: ExitResult::code(code),
-    }
-}
-
 #[test]
 fn tag_that_moved_makes_a_version_that_runs_its_digest() {
-    let mut world = World::running();
+    let mut world = running();
     world.pass(HOUR);
     assert_eq!((world.asked.len(), world.last()), (1, Look::Unchanged));
     world.tag = Ok("sha256:b");
@@ -335,7 +231,7 @@ fn tag_that_moved_makes_a_version_that_runs_its_digest() {
 
 #[test]
 fn first_look_finds_what_is_older_than_its_tag() {
-    let mut world = World::running();
+    let mut world = running();
     world.tag = Ok("sha256:b");
     world.pass(HOUR);
     assert_eq!((world.version(), world.runs()), (1, vec!["sha256:b"]));
@@ -343,7 +239,7 @@ fn first_look_finds_what_is_older_than_its_tag() {
 
 #[test]
 fn failed_roll_out_comes_back_and_is_not_tried_again_until_tag_moves() {
-    let mut world = World::running();
+    let mut world = running();
     (world.tag, world.broken) = (Ok("sha256:b"), "sha256:b");
     world.pass(hours(5));
     assert_eq!((world.version(), world.runs()), (2, vec!["sha256:a"]));
@@ -364,7 +260,7 @@ fn failed_roll_out_comes_back_and_is_not_tried_again_until_tag_moves() {
 
 #[test]
 fn registry_that_is_down_is_asked_again_and_nothing_else_follows() {
-    let mut world = World::running();
+    let mut world = running();
     world.tag = Err("it is down");
     world.pass(minutes(50));
     assert_eq!(world.last(), Look::Failed("it is down".to_owned()));
@@ -392,7 +288,7 @@ fn registry_that_is_down_is_asked_again_and_nothing_else_follows() {
 
 #[test]
 fn restart_is_no_reason_to_look_but_a_missed_time_is() {
-    let mut world = World::running();
+    let mut world = running();
     world.pass(HOUR);
     world.tag = Ok("sha256:b");
     world.restart_after(MINUTE);
@@ -409,7 +305,7 @@ fn restart_is_no_reason_to_look_but_a_missed_time_is() {
 
 #[test]
 fn submitted_job_keeps_the_digest_of_the_same_image() {
-    let mut world = World::running();
+    let mut world = running();
     world.tag = Ok("sha256:b");
     world.pass(HOUR);
     world.tag = Ok("sha256:c");
@@ -441,7 +337,7 @@ fn submitted_job_keeps_the_digest_of_the_same_image() {
 
 #[test]
 fn earlier_version_comes_back_with_what_it_ran_and_stays() {
-    let mut world = World::running();
+    let mut world = running();
     world.tag = Ok("sha256:b");
     world.pass(HOUR);
     world.ask(RevertJob {
@@ -462,7 +358,7 @@ fn earlier_version_comes_back_with_what_it_ran_and_stays() {
 
 #[test]
 fn stopped_job_is_not_looked_at() {
-    let mut world = World::running();
+    let mut world = running();
     world.pass(HOUR);
     world.ask(Deregister {
         job: key(),

@@ -2,33 +2,32 @@
 
 #![allow(clippy::panic, missing_docs, reason = "a test may panic")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use common::{Machine, destroyed, exited, node_with, started};
+use drover_core::agent::Input;
 use drover_core::agent::requests::{
-    BootstrapAcl, CollectAlloc, Deregister, DispatchJob, Register, Request, UpdateDrain,
+    BootstrapAcl, CollectAlloc, Deregister, DispatchJob, UpdateDrain,
 };
-use drover_core::agent::{Agent, Input};
-use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, NodeEffect, Reply, StoreEffect};
-use drover_core::ids::{AccessorId, AllocId, JobKey, LaunchId, RequestId, TaskKey};
+use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply};
+use drover_core::ids::{AccessorId, AllocId, JobKey, LaunchId, TaskKey};
 use drover_core::input::{
-    DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, HookInput, HookOutput,
-    NodeInput, StoreInput,
+    DriverFingerprint, DriverHealth, DriverInput, DriverReport, Found, NodeInput,
 };
 use drover_core::model::acl::{AclToken, SecretDigest};
-use drover_core::model::alloc::{DesiredStatus, ExitResult};
+use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::dispatch::{Dispatch, ParameterizedJob};
 use drover_core::model::drain::{DrainDeadline, DrainSpec};
 use drover_core::model::group::{Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobStatus, JobType};
-use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::policy::UpdateStrategy;
 use drover_core::model::task::Task;
 use drover_core::op::Op;
 use drover_core::store::record::AllocRecord;
-use drover_core::store::{Key, Record, Saved};
-use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::time::{Instant, Span};
 
 const DRIVER: &str = "test";
 const MINUTE: Span = Span::secs(60);
@@ -37,38 +36,16 @@ fn minutes(number: i64) -> Span {
     Span::secs(60 * number)
 }
 
-/// An agent, and a world that does at once what it is asked; tasks end when they are told to, or when a test says so.
-struct World {
-    agent: Agent,
-    config: Config,
-    disk: BTreeMap<Key, Record>,
-    at: Instant,
-    requests: u64,
+/// Tasks that end when they are told to, or when a test says so.
+#[derive(Default)]
+struct Tasks {
     running: BTreeMap<LaunchId, TaskKey>,
     starts: usize,
     /// The drivers that were asked to tell of themselves.
     watched: BTreeMap<Arc<str>, Op>,
 }
 
-fn now(at: Instant) -> Now {
-    let wall = Timestamp(1_700_000_000_000_000_000) + (at - Instant(0));
-    Now { at, wall }
-}
-
-/// A node on which jobs run.
-fn config() -> Config {
-    let works = DriverInfo {
-        detected: true,
-        healthy: true,
-        ..DriverInfo::default()
-    };
-    let node = Node {
-        drivers: [(DRIVER.to_owned(), works)].into(),
-        datacenter: "dc1".to_owned(),
-        ..Node::default()
-    };
-    Config::new(7, node, "/alloc")
-}
+type World = common::World<Tasks>;
 
 fn group(name: &str) -> TaskGroup {
     let task = Task {
@@ -92,148 +69,36 @@ fn job(id: &str, job_type: JobType) -> Job {
     }
 }
 
-impl World {
-    fn new() -> World {
-        World::with(config())
-    }
+fn node() -> World {
+    World::with(node_with(DRIVER), Tasks::default())
+}
 
-    fn with(config: Config) -> World {
-        let at = Instant(0);
-        World {
-            agent: Agent::restore(config.clone(), Saved::default(), now(at)),
-            config,
-            disk: BTreeMap::new(),
-            at,
-            requests: 0,
-            running: BTreeMap::new(),
-            starts: 0,
-            watched: BTreeMap::new(),
-        }
-    }
-
-    fn register(&mut self, job: Job) {
-        let reply = self.ask(Register {
-            job: Arc::new(job),
-            ..Register::default()
-        });
-        assert!(matches!(reply, Reply::Registered { .. }), "{reply:?}");
-    }
-
-    fn ask(&mut self, what: impl Into<Request>) -> Reply {
-        self.requests += 1;
-        let request = RequestId(self.requests);
-        let input = Input::Request(request, what.into());
-        self.agent.handle(now(self.at), input);
-        let mut replies = self.settle().into_iter();
-        let Some((_, reply)) = replies.find(|(id, _)| *id == request) else {
-            panic!("nothing is answered");
-        };
-        reply
-    }
-
-    fn restart(&mut self) {
-        // Each life of an agent draws other ids.
-        self.config.seed += 1;
-        let saved = Saved::from_records(self.disk.clone());
-        self.agent = Agent::restore(self.config.clone(), saved, now(self.at));
-        self.settle();
-    }
-
-    fn pass(&mut self, span: Span) {
-        let until = self.at + span;
-        loop {
-            self.settle();
-            match self.agent.poll_timeout() {
-                Some((due, _)) if due <= until => self.at = self.at.max(due),
-                Some(_) | None => break,
-            }
-            self.agent.handle_timeout(now(self.at));
-        }
-        self.at = until;
-    }
-
-    /// All that runs ends by itself, and well.
-    fn complete(&mut self) {
-        for (launch, task) in core::mem::take(&mut self.running) {
-            let input = Input::Driver(task, exited(launch, 0));
-            self.agent.handle(now(self.at), input);
-        }
-        self.pass(MINUTE);
-    }
-
-    /// A driver says that it works.
-    fn works(&mut self, driver: &str) {
-        let op = self.watched[driver];
-        let health = DriverHealth::Healthy;
-        let report = DriverReport::Fingerprint(DriverFingerprint {
-            health,
-            ..DriverFingerprint::default()
-        });
-        let driver = driver.to_owned();
-        let input = Input::Node(NodeInput::Driver { op, driver, report });
-        self.agent.handle(now(self.at), input);
-        self.settle();
-    }
-
-    /// Does what the agent asks for, until that is nothing. The replies.
-    fn settle(&mut self) -> Vec<(RequestId, Reply)> {
-        let mut replies = Vec::new();
-        while let Some(effect) = self.agent.poll_effect() {
-            for input in self.answer(effect, &mut replies) {
-                self.agent.handle(now(self.at), input);
-            }
-        }
-        replies
-    }
-
-    fn answer(&mut self, effect: Effect, replies: &mut Vec<(RequestId, Reply)>) -> Vec<Input> {
+impl Machine for Tasks {
+    fn answer(&mut self, _: Instant, effect: Effect) -> Vec<Input> {
         match effect {
-            Effect::Store(StoreEffect::Commit(id, batch)) => {
-                for (key, record) in batch.iter() {
-                    match record {
-                        Some(record) => drop(self.disk.insert(key.clone(), record.clone())),
-                        None => drop(self.disk.remove(key)),
-                    }
-                }
-                return vec![Input::Store(StoreInput::Saved(id))];
+            Effect::Driver(_, task, effect) => {
+                let of_task = |input| Input::Driver(task.clone(), input);
+                self.driven(&task, effect)
+                    .into_iter()
+                    .map(of_task)
+                    .collect()
             }
-            Effect::Hook(HookEffect::Run {
-                op, alloc, task, ..
-            }) => {
-                let result = Ok(HookOutput::default());
-                return vec![Input::Hook(HookInput {
-                    op,
-                    alloc,
-                    task,
-                    result,
-                })];
-            }
-            Effect::Driver(_, task, effect) => return self.driven(&task, effect),
             Effect::Node(NodeEffect::WatchDriver { op, driver }) => {
                 self.watched.insert(driver, op);
+                Vec::new()
             }
-            Effect::Reply(id, reply) => replies.push((id, reply)),
-            Effect::Hook(HookEffect::Cancel { .. })
-            | Effect::Forget(..)
-            | Effect::Check(_)
-            | Effect::Node(_)
-            | Effect::Server(_)
-            | Effect::Notify(_)
-            | Effect::Stopped => {}
+            _ => Vec::new(),
         }
-        Vec::new()
     }
+}
 
-    fn driven(&mut self, task: &TaskKey, effect: DriverEffect) -> Vec<Input> {
-        let inputs = match effect {
+impl Tasks {
+    fn driven(&mut self, task: &TaskKey, effect: DriverEffect) -> Vec<DriverInput> {
+        match effect {
             DriverEffect::Start(start) => {
                 self.starts += 1;
                 self.running.insert(start.launch, task.clone());
-                vec![DriverInput::Started {
-                    op: start.op,
-                    launch: start.launch,
-                    network: None,
-                }]
+                vec![started(start.op, start.launch)]
             }
             DriverEffect::Recover(recover) => vec![DriverInput::Recovered {
                 op: recover.op,
@@ -250,19 +115,32 @@ impl World {
             }
             DriverEffect::Destroy(destroy) => {
                 self.running.remove(&destroy.launch);
-                vec![DriverInput::Destroyed {
-                    op: destroy.op,
-                    launch: destroy.launch,
-                    result: Ok(None),
-                }]
+                vec![destroyed(destroy.op, destroy.launch)]
             }
-            DriverEffect::Signal(_)
-            | DriverEffect::Exec(_)
-            | DriverEffect::Health(_)
-            | DriverEffect::OpenSession(_) => Vec::new(),
-        };
-        let of_task = |input| Input::Driver(task.clone(), input);
-        inputs.into_iter().map(of_task).collect()
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl World {
+    /// All that runs ends by itself, and well.
+    fn complete(&mut self) {
+        for (launch, task) in core::mem::take(&mut self.running) {
+            self.take(Input::Driver(task, exited(launch, 0)));
+        }
+        self.pass(MINUTE);
+    }
+
+    /// A driver says that it works.
+    fn works(&mut self, driver: &str) {
+        let op = self.watched[driver];
+        let health = DriverHealth::Healthy;
+        let report = DriverReport::Fingerprint(DriverFingerprint {
+            health,
+            ..DriverFingerprint::default()
+        });
+        let driver = driver.to_owned();
+        self.take(Input::Node(NodeInput::Driver { op, driver, report }));
     }
 
     fn count(&self, which: impl Fn(&AllocRecord) -> bool) -> usize {
@@ -280,16 +158,9 @@ impl World {
     }
 }
 
-fn exited(launch: LaunchId, code: i32) -> DriverInput {
-    DriverInput::Exited {
-        launch,
-        result: ExitResult::code(code),
-    }
-}
-
 #[test]
 fn second_acl_bootstrap_after_a_restart_is_refused() {
-    let mut world = World::new();
+    let mut world = node();
     let bootstrap = |number: u8| BootstrapAcl {
         token: AclToken {
             accessor: AccessorId(u128::from(number)),
@@ -312,7 +183,7 @@ fn dispatched_meta_goes_before_that_of_the_parent() {
         let pairs = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         pairs.collect()
     };
-    let mut world = World::new();
+    let mut world = node();
     let parent = Job {
         parameterized_job: Some(ParameterizedJob {
             meta_optional: vec!["color".to_owned()],
@@ -340,7 +211,7 @@ fn dispatched_meta_goes_before_that_of_the_parent() {
 /// Collected ones come behind all that are here, with ids that may come before theirs.
 #[test]
 fn allocs_read_in_pages_are_all_there_when_some_are_collected() {
-    let mut world = World::new();
+    let mut world = node();
     let mut batch = job("batch", JobType::Batch);
     batch.task_groups[0].count = Some(4);
     world.register(batch);
@@ -368,7 +239,7 @@ fn allocs_read_in_pages_are_all_there_when_some_are_collected() {
 
 #[test]
 fn drain_deadline_after_a_restart_is_what_was_left_of_it() {
-    let mut world = World::new();
+    let mut world = node();
     // A drain lets batch jobs run until its deadline.
     world.register(job("batch", JobType::Batch));
     world.pass(MINUTE);
@@ -408,7 +279,7 @@ fn canaries_of_two_groups_are_promoted_when_those_of_both_are_healthy() {
             ..job("web", JobType::Service)
         }
     };
-    let mut world = World::new();
+    let mut world = node();
     world.register(version("1"));
     world.pass(minutes(10));
     world.register(version("2"));
@@ -424,10 +295,10 @@ fn canaries_of_two_groups_are_promoted_when_those_of_both_are_healthy() {
 
 #[test]
 fn job_whose_driver_reported_starts_while_another_driver_is_silent() {
-    let mut config = config();
+    let mut config = node_with(DRIVER);
     config.node.drivers.clear();
     config.drivers = vec![DRIVER.into(), "slow".into()];
-    let mut world = World::with(config);
+    let mut world = World::with(config, Tasks::default());
     world.register(job("web", JobType::Service));
     world.pass(Span::secs(1));
     assert_eq!(world.starts, 0, "its driver may still be found");
@@ -455,9 +326,9 @@ fn needs_port(mut job: Job, priority: i64) -> Job {
 
 #[test]
 fn preempted_batch_job_is_dead_when_its_replacement_completed() {
-    let mut config = config();
+    let mut config = node_with(DRIVER);
     config.preemption.service = true;
-    let mut world = World::with(config);
+    let mut world = World::with(config, Tasks::default());
     world.register(needs_port(job("batch", JobType::Batch), 10));
     world.pass(MINUTE);
     world.register(needs_port(job("web", JobType::Service), 90));
